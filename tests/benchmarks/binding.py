@@ -10,8 +10,9 @@ import statistics
 import tempfile
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
@@ -135,9 +136,11 @@ class Committing:
         parts = make_core(self.profile, make_node("node-000000"))
         self.nodes = Snapshot()
         commit = parts.schedule_one.commit
-        binding = replace(commit.binding, writer=writer, recorder=recorder, background=self.background)
+        binding = msgspec.structs.replace(
+            commit.binding, writer=writer, recorder=recorder, background=self.background
+        )
         self.attempts = Attempts(parts.clock, commit.attempts.chance, self._end)
-        return replace(commit, binding=binding, attempts=self.attempts)
+        return msgspec.structs.replace(commit, binding=binding, attempts=self.attempts)
 
     def _end(self, record):
         assert record.result == "scheduled", record.status

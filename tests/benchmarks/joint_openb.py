@@ -14,10 +14,11 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+import msgspec
 import numpy as np
 
 from berth.sandbox.dataset import open_dataset
@@ -88,7 +89,7 @@ def sampled(objects, count, seed):
     """The trace with so many of its nodes that have GPUs."""
     nodes = [node for node in objects.nodes if MILLI_GPU in node["status"]["allocatable"]]
     chosen = np.random.default_rng(seed).choice(len(nodes), min(count, len(nodes)), replace=False)
-    return replace(objects, nodes=[nodes[index] for index in sorted(chosen.tolist())])
+    return msgspec.structs.replace(objects, nodes=[nodes[index] for index in sorted(chosen.tolist())])
 
 
 def figures(cluster, demand, seed, way):

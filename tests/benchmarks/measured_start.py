@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from berth.cli.scheduler import scheduler
-from berth.scheduler import start
+from berth.scheduler import process_start
 
 
 def main():
     file, *flags = sys.argv[1:]
     tracemalloc.start()
-    start.run = partial(start.run, on_ready=lambda _: write_down(Path(file)))
+    process_start.run = partial(process_start.run, on_ready=lambda _: write_down(Path(file)))
     scheduler(flags)
 
 

@@ -4,13 +4,13 @@ import sys
 from functools import partial
 
 from berth.cli.scheduler import scheduler
-from berth.scheduler import start
+from berth.scheduler import process_start
 from berth.scheduler.process_options import ProcessOptions
 
 
 def main():
     seed, *flags = sys.argv[1:]
-    start.ProcessOptions = partial(ProcessOptions, seed=int(seed))
+    process_start.ProcessOptions = partial(ProcessOptions, seed=int(seed))
     scheduler(flags)
 
 

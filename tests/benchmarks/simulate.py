@@ -10,10 +10,10 @@ import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import click
+import msgspec
 import yaml
 
 from berth.client.api import Api
@@ -42,7 +42,7 @@ def run(options):
     """A row, and an exit code of 1 where a pod is on another node."""
     objects = open_dataset(options.openb, seed=0).load()
     if options.pods:
-        objects = replace(objects, pods=objects.pods[: options.pods])
+        objects = msgspec.structs.replace(objects, pods=objects.pods[: options.pods])
     with tempfile.TemporaryDirectory(prefix="berth-") as name:
         folder = Path(name)
         simulated, seconds = alone(objects, folder)

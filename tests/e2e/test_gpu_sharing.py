@@ -1,7 +1,6 @@
 """The GPU-sharing experiment on a cluster of four nodes: the draw, and a run through real processes."""
 
-from dataclasses import replace
-
+import msgspec
 import pytest
 
 from berth.sandbox.dataset import open_dataset
@@ -20,7 +19,7 @@ def small():
     objects = open_dataset(None, seed=0).load()
     gpus = [node for node in objects.nodes if capacity([node]) == GPUS_OF_A_NODE]
     without = [node for node in objects.nodes if MILLI_GPU not in node["status"]["allocatable"]]
-    return replace(objects, nodes=[*gpus[:FEW_NODES], without[0]])
+    return msgspec.structs.replace(objects, nodes=[*gpus[:FEW_NODES], without[0]])
 
 
 def capacity(nodes):

@@ -1,10 +1,11 @@
 """Reading the table, and what may be wrong with it."""
 
-import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from berth.config.releases.gate_history import HISTORY
 from berth.config.releases.release import RELEASES, shown
@@ -67,7 +68,7 @@ def _missing(rows: Sequence[Row]) -> Iterator[str]:
     named = {row.subject for row in rows}
     oldest = RELEASES[0]
     new = [gate for gate, history in HISTORY.items() if _first(history) > oldest]
-    rules = [field.name for field in dataclasses.fields(Rules) if field.name != "release"]
+    rules = [field.name for field in msgspec.structs.fields(Rules) if field.name != "release"]
     for subject in (*new, *rules):
         if subject not in named:
             yield f"{TABLE.name}: no row for {subject}"

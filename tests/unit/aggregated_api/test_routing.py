@@ -1,8 +1,8 @@
 """Who answers for a pod."""
 
 import json
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from berth.aggregated_api import kinds
@@ -188,7 +188,7 @@ async def test_leases_that_cannot_be_read():
         raise DeadlineError("late")
 
     with pytest.raises(UnavailableError, match="who leads can't be read from the leases: late"):
-        await answered(replace(route, leaders=unreadable))
+        await answered(msgspec.structs.replace(route, leaders=unreadable))
 
 
 async def test_leaders_by_lease():

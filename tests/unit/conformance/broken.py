@@ -2,8 +2,10 @@
 
 import tempfile
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from berth.conformance import CHECKS, CheckOutcome, VerifyOptions, verify
 from berth_plugin_proto import state_pb2
@@ -100,7 +102,7 @@ async def served(fault):
             server.address, many_nodes=60, in_use=True, seconds=2.0, span_seconds=2.0, stop=stop
         )
         try:
-            yield replace(options, **fault.options)
+            yield msgspec.structs.replace(options, **fault.options)
         finally:
             await server.stop(0)
 

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import sys
-from dataclasses import replace
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -58,7 +58,7 @@ def test_all():
 async def test_python(folder):
     """The Python SDK's template and the plugins in Python pass every check."""
     async with process(sys.executable, *PYTHON[folder]) as options:
-        _, results = await verify(replace(options, stop=None), CHECKS.values())
+        _, results = await verify(msgspec.structs.replace(options, stop=None), CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})
 
@@ -76,7 +76,9 @@ async def test_http_extender():
     async with serving(webhook), process(sys.executable, "-m", "berth_http_extender") as options:
         arguments = {"urlPrefix": webhook.url, "nodeCacheCapable": True}
         arguments |= {f"{verb}Verb": verb for verb in webhook.replies}
-        _, results = await verify(replace(options, stop=None, arguments=arguments), CHECKS.values())
+        _, results = await verify(
+            msgspec.structs.replace(options, stop=None, arguments=arguments), CHECKS.values()
+        )
 
     assert {} == failed({each.check.id: each for each in results})
     assert set(webhook.replies) == {verb for verb, _ in webhook.requests}

@@ -3,8 +3,8 @@
 import asyncio
 import re
 import shutil
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from berth.conformance import CHECKS, verify
@@ -82,7 +82,7 @@ async def test_the_protocol_of_today_runs_a_plugin_of_the_released_contract(tmp_
     program = await asyncio.to_thread(plugin, tmp_path, PROTO)
 
     async with process(str(program)) as options:
-        given = replace(options, arguments={"label": "team"}, trace_file=None)
+        given = msgspec.structs.replace(options, arguments={"label": "team"}, trace_file=None)
         _, results = await verify(given, CHECKS.values())
 
     assert {} == failed({each.check.id: each for each in results})

@@ -1,8 +1,8 @@
 """Plugins on each language's usual gRPC server, written from proto/ and docs/protocol.md alone."""
 
 import asyncio
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from berth.conformance import CHECKS, CheckOutcome, verify
@@ -24,7 +24,7 @@ async def test_without_sdk(folder):
 
     async with process(*command, **environment) as options:
         _, results = await verify(
-            replace(options, arguments={"label": "team"}, trace_file=None), CHECKS.values()
+            msgspec.structs.replace(options, arguments={"label": "team"}, trace_file=None), CHECKS.values()
         )
 
     assert {} == failed({each.check.id: each for each in results})

@@ -4,7 +4,9 @@ import asyncio
 import functools
 import json
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from berth.cache.cache import Cache
 from berth.config.feature_gates import FeatureGates
@@ -81,7 +83,7 @@ class Stage:
 
     @property
     def _stage(self):
-        return PlanningStage.of(self.ground, replace(self.question, simulated=True))
+        return PlanningStage.of(self.ground, msgspec.structs.replace(self.question, simulated=True))
 
     async def jointly(self):
         """The plan that the group's cycle carries out, as node names by pod name."""
@@ -93,7 +95,7 @@ class Stage:
         uid_of = {pod.name: pod.uid for pod in self.pods}
         plan = GroupPlan({uid_of[name]: node for name, node in node_of.items()})
         members = [member for member in self.question.members if member.pod.name in node_of]
-        question = replace(self.question, members=members, simulated=True)
+        question = msgspec.structs.replace(self.question, members=members, simulated=True)
         stage = PlanningStage.of(self.ground, question)
         try:
             return (await stage.tried(plan)).worth

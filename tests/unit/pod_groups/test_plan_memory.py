@@ -90,11 +90,11 @@ def another_version_of_a_member(one):
     first, *others = one.question.members
     metadata = msgspec.structs.replace(first.pod.metadata, resource_version="2")
     first.info.pod = msgspec.structs.replace(first.pod, metadata=metadata)
-    one.question = replace(one.question, members=[first, *others])
+    one.question = msgspec.structs.replace(one.question, members=[first, *others])
 
 
 def a_member_less(one):
-    one.question = replace(one.question, members=one.question.members[:2])
+    one.question = msgspec.structs.replace(one.question, members=one.question.members[:2])
 
 
 def a_member_that_is_on_its_node(one):
@@ -139,7 +139,7 @@ async def test_a_remembered_plan_is_the_one_that_is_made_anew(seed, changes):
     for remembers in (True, False):
         one = stage(*drawn(seed, max_pods=6))
         if not remembers:
-            one.ground = replace(one.ground, plans=PlanMemory(object))
+            one.ground = msgspec.structs.replace(one.ground, plans=PlanMemory(object))
         ways.append([await one.jointly()])
         for what, number in changes:
             _change(one, what, number)
@@ -266,11 +266,11 @@ def test_so_many_groups_are_remembered(monkeypatch):
 async def test_a_plan_that_begins_as_the_one_before_it_comes_to_the_same_as_alone(seed, chance):
     """Pods that stand already are not tried again, and what comes of the plan is what would come of it."""
     one = stage(*drawn(seed, max_pods=6))
-    question = replace(one.question, simulated=True)
+    question = msgspec.structs.replace(one.question, simulated=True)
     together = PlanningStage.of(one.ground, question)
     other = stage(*drawn(seed, max_pods=6))
     for plan in _varied(one, chance):
-        alone = PlanningStage.of(other.ground, replace(other.question, simulated=True))
+        alone = PlanningStage.of(other.ground, msgspec.structs.replace(other.question, simulated=True))
         expected = await alone.tried(plan)
         await alone.take_back()
 

@@ -1,8 +1,8 @@
 """Groups whose profile has JointPlacement: what a plan gains, and that it never loses anything."""
 
 import logging
-from dataclasses import replace
 
+import msgspec
 import pytest
 
 from berth.config.catalogue import ExtensionPoint
@@ -205,7 +205,7 @@ async def test_no_plan_is_tried_once_a_quarter_of_the_budget_is_used():
 
     one = stage(HALVES, [member("a"), member("b")], plugins=planning(plan=plan))
     meter = CycleMeter(1.0, CpuTime(clock), breathe)
-    one.question = replace(one.question, meter=meter)
+    one.question = msgspec.structs.replace(one.question, meter=meter)
 
     assert {"a", "b"} == set(await meter.timed(one.jointly()))
     assert [False, True] == [found is None for found in tried]

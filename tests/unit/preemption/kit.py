@@ -1,7 +1,7 @@
 """A profile of the default plugins on a small cluster, and preemption in it asked the way a cycle asks."""
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -43,7 +43,7 @@ def profiles():
         point: [(plugin, weight) for plugin, weight in plugins if plugin in IN_TREE]
         for point, plugins in profile.points.items()
     }
-    return [replace(profile, points=points)]
+    return [msgspec.structs.replace(profile, points=points)]
 
 
 def node(name="n0", cpu="4", **more):

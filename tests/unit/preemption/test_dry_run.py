@@ -3,8 +3,8 @@
 """Who has to go on a node."""
 
 import asyncio
-from dataclasses import replace
 
+import msgspec
 import numpy as np
 from hypothesis import assume, given, settings
 
@@ -236,7 +236,9 @@ async def as_unit_by_unit(contest):
     attempt, diagnosis, outcomes = await dry_run(contest)
     whole = EveryNodeByItself(Store(), PodGroupStates())
     request = PreemptionRequest("DefaultPreemption", pod, attempt.state, diagnosis)
-    by_itself = await replace(s.preemption.dry_run(request), whole=whole).run(np.arange(len(s.snapshot)))
+    by_itself = await msgspec.structs.replace(s.preemption.dry_run(request), whole=whole).run(
+        np.arange(len(s.snapshot))
+    )
 
     assert [reported(outcome) for outcome in outcomes] == [reported(outcome) for outcome in by_itself]
 

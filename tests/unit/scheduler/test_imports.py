@@ -15,12 +15,13 @@ UNTIL_THE_FIRST_REQUEST = """
 import json, os, sys
 from berth.cli.scheduler import scheduler
 from berth.client.transport import Transport
+from berth.scheduler import start
 
 async def request(self, *arguments, **options):
     print(json.dumps(sorted(sys.modules)), flush=True)
     os._exit(0)
 
-Transport.request = request
+Transport.request, start.import_module = request, lambda name: None
 scheduler.main(sys.argv[1:])
 """
 UNTIL_IT_SERVES = """
@@ -40,8 +41,16 @@ async def start(*arguments, **options):
 process.server_kinds, SecureServer.start, secure_port.SERVE_WITHIN_SECONDS = every_kind, start, 0.0
 scheduler.main(sys.argv[1:])
 """
-# Of sidecars; of the secure port; of traces; of users with plugins; of the sandbox and of those who look on.
+# Of decisions; of sidecars; of the secure port; of traces; of users with plugins; of others.
 LATER = {
+    *(
+        "numpy",
+        "prometheus_client",
+        "berth.plugins",
+        "berth.cycle",
+        "berth.snapshot",
+        "berth.scheduler.process",
+    ),
     *("grpc", "google.protobuf", "berth_plugin_proto", "berth.out_of_tree.host"),
     *("aiohttp", "cryptography", "berth.serving.endpoints"),
     *("opentelemetry", "importlib.metadata"),
@@ -76,10 +85,10 @@ def imported(program, *flags):
 
 
 def test_imported_before_the_first_request(flags):
-    """What decisions need, and nothing of what a plain scheduler uses later or never."""
+    """What reads flags and files and asks, and nothing of what decides, which is imported meanwhile."""
     found = imported(UNTIL_THE_FIRST_REQUEST, *flags, "--secure-port=0")
 
-    assert {"numpy", "berth.plugins.registry", "berth.client.watching.reflector"} <= found
+    assert {"berth.client.transport", "berth.config.command_line"} <= found
     assert set() == LATER & found
 
 
@@ -87,5 +96,5 @@ def test_imported_to_serve(flags):
     """What answers requests, and nothing of what most schedulers never need."""
     found = imported(UNTIL_IT_SERVES, *flags, "--release=1.36", f"--secure-port={free_port()}")
 
-    assert {"aiohttp", "berth.serving.endpoints", "berth.aggregated_api.front_proxy"} <= found
+    assert {"numpy", "aiohttp", "berth.serving.endpoints", "berth.aggregated_api.front_proxy"} <= found
     assert set() == NOT_TO_SERVE & found

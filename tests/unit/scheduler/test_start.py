@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from berth.config.command_line import parse_flags, read_settings
+from berth.scheduler import process_start
 from berth.scheduler import start as starting
 from berth.scheduler.start import _end
 
@@ -19,7 +20,7 @@ async def test_the_live_page_is_served_where_a_flag_says_so(monkeypatch, flags, 
     async def run(options, *_, **__):
         started.append(options)
 
-    monkeypatch.setattr(starting, "run", run)
+    monkeypatch.setattr(process_start, "run", run)
     monkeypatch.setattr(starting, "configure_logs", lambda **_: None)
     options = parse_flags([*flags, "--release=1.36", "--secure-port=0"])
     try:

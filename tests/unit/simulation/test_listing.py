@@ -1,8 +1,8 @@
 """A live cluster is read as it is, and never written to."""
 
 import json
-from dataclasses import replace
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -44,7 +44,7 @@ async def test_objects_that_are_none_are_named(transport):
         raise UndecodableObjectError(f"Node: {len(data)} bytes")
 
     with pytest.raises(InputError, match=r"nodes: Node: [0-9]+ bytes; correct the object"):
-        [each async for each in list_cluster(transport, [replace(NODE, decode=refusing)])]
+        [each async for each in list_cluster(transport, [msgspec.structs.replace(NODE, decode=refusing)])]
 
 
 async def test_schedulers_of_the_operator_are_listed_where_they_are(transport):

@@ -4,7 +4,6 @@ Scripts of packages are not run. What images need of them is written here: users
 bundle of certificates, the name `python3`.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -61,8 +60,7 @@ class Bases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.layers[: names.index(base) + 1]
 
 
-@dataclass(frozen=True, slots=True)
-class BaseLayer:
+class BaseLayer(msgspec.Struct, frozen=True):
     """A layer's files and the packages that they come from."""
 
     name: str

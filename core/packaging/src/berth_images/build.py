@@ -9,10 +9,11 @@ import hashlib
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import msgspec
 
 from berth_images.bases import CERTIFICATES, USER, base_layers
 from berth_images.bytecode import add_bytecode
@@ -28,8 +29,7 @@ from berth_images.tree import File, Tree
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(msgspec.Struct, frozen=True):
     """An image that was built: its name, the digest of its index, and the images of its platforms."""
 
     name: str
@@ -37,8 +37,7 @@ class Built:
     images: tuple[Image, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BuildSource:
+class BuildSource(msgspec.Struct, frozen=True):
     """A recipe, where it stands, and the folder that its files are relative to."""
 
     recipe: Recipe

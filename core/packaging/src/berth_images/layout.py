@@ -9,10 +9,11 @@ import io
 import json
 import tarfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from berth_images.errors import ImageError
 from berth_images.platforms import Platform
@@ -28,8 +29,7 @@ CREATED = datetime.fromtimestamp(EPOCH, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 _LEVEL = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """A layer's blob; `diff_id` is the digest of the archive before it was compressed. Units: size, bytes."""
 
     comment: str
@@ -39,16 +39,14 @@ class Layer:
     unpacked_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(msgspec.Struct, frozen=True):
     """A layer with its blob's content."""
 
     layer: Layer
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(msgspec.Struct, frozen=True):
     """The image of one platform: its manifest's descriptor, and its layers."""
 
     platform: Platform

@@ -1,13 +1,13 @@
 """The platforms that images are built for, and their names in each ecosystem."""
 
 import platform
-from dataclasses import dataclass
+
+import msgspec
 
 from berth_images.errors import ImageError
 
 
-@dataclass(frozen=True, slots=True)
-class Platform:
+class Platform(msgspec.Struct, frozen=True):
     """One platform; `debian` and `machine` are its architecture as Debian and as wheels spell it."""
 
     architecture: str

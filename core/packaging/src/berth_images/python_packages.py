@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from uv import find_uv_bin
@@ -33,8 +33,7 @@ _OF_THIS_MACHINE = ("direct_url.json", "REQUESTED", "uv_cache.json", "uv_build.j
 """Files of a .dist-info that say how and where from it was installed here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(msgspec.Struct, frozen=True):
     """A locked wheel; `local` where it is a file of this machine and no index has it."""
 
     name: str
@@ -45,8 +44,7 @@ class Wheel:
     local: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(msgspec.Struct, frozen=True):
     """A wheel in an image, and its licence as an SPDX expression where its metadata has one."""
 
     wheel: Wheel

@@ -6,16 +6,16 @@ Names are relative to the root and have no leading slash. All is owned by root; 
 import io
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
+
+import msgspec
 
 EPOCH = 1767225600
 """The time of all files, 2026-01-01. Units: seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """A regular file; its content is in memory, or in a file that stays until the tree is written."""
 
     content: bytes | Path
@@ -26,15 +26,13 @@ class File:
         return self.content.read_bytes() if isinstance(self.content, Path) else self.content
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(msgspec.Struct, frozen=True):
     """A folder."""
 
     mode: int = 0o755
 
 
-@dataclass(frozen=True, slots=True)
-class Symlink:
+class Symlink(msgspec.Struct, frozen=True):
     """A symbolic link."""
 
     target: str

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,8 +15,7 @@ MAX_KEYS = 16
 LABELS, ANNOTATIONS = "/metadata/labels/", "/metadata/annotations/"
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
+class Announced(msgspec.Struct, frozen=True):
     """What samples are made of: keys of labels and annotations, extended resources, pod fields."""
 
     labels: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 """What a check is: a claim about a plugin, the clause of docs/protocol.md that makes it, and its test."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.conformance.errors import UnmetError
 from berth.conformance.subject import PluginUnderTest
@@ -10,8 +11,7 @@ from berth.conformance.subject import PluginUnderTest
 Run = Callable[[PluginUnderTest], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """One check.
 
     `needs` are capabilities without which it is skipped; `after` are checks that it builds upon, and it is

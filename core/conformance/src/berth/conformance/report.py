@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from berth.conformance.check import Check
 from berth.conformance.subject import PluginUnderTest
@@ -18,8 +19,7 @@ class CheckOutcome(StrEnum):
     SKIP = "SKIP"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """What came of one check; `text` says why it failed or was skipped."""
 
     check: Check

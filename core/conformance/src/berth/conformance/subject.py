@@ -45,8 +45,7 @@ class InUseError(Exception):
     """A scheduler uses the plugin, as far as can be seen from outside."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyOptions:
+class VerifyOptions(msgspec.Struct, frozen=True):
     """Where the plugin is and how to treat it.
 
     `nodes` and `pods` are documents that give it something to decide, `objects` those of the kinds that it

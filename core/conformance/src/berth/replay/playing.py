@@ -12,11 +12,11 @@ Source: docs/record-and-replay.md.
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 
 from berth.config.out_of_tree.sidecars import PluginTls, SidecarSpec
 from berth.out_of_tree.transport.rpc import RpcError
@@ -46,8 +46,7 @@ _FAILED = "failed when it was recorded"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayOptions:
+class ReplayOptions(msgspec.Struct, frozen=True):
     """Where the plugin is, and how its answers are compared.
 
     `ignore` may hold scores, reasons and hints; `bind` repeats Bind as well, which acts on a cluster.

@@ -3,9 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from berth_plugin_proto import recording_pb2
@@ -14,8 +15,7 @@ MAX_CHANGES = 200_000
 """How many changes are kept in all: another score for each node of a large cluster is one in each call."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerChange:
+class AnswerChange(msgspec.Struct, frozen=True):
     """One thing that an answer says otherwise: `kind` is what of (node, score, status, ...), `name` whose."""
 
     kind: str
@@ -24,8 +24,7 @@ class AnswerChange:
     now: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallDifference:
+class CallDifference(msgspec.Struct, frozen=True):
     """A call that is answered otherwise than it was; `more` changes of it are counted and not kept."""
 
     call: str
@@ -112,7 +111,7 @@ def as_json(outcome: ReplayResult) -> str:
             "different": len(outcome.differences),
             "leftOut": dict(outcome.left_out),
         },
-        "differences": [asdict(each) for each in outcome.differences],
+        "differences": [msgspec.to_builtins(each) for each in outcome.differences],
         "milliseconds": {
             name: {"calls": count, "recorded": was._asdict(), "now": now._asdict()}
             for name, (count, was, now) in outcome.latencies().items()

@@ -1,8 +1,9 @@
 """A KubeSchedulerConfiguration, and the PluginList beside it, as resources: the way into the operator."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from berth.config.out_of_tree.sidecars import POLICY_POINTS, SidecarSpec, is_unix
 from berth.config.reading.document import read_document
@@ -37,8 +38,7 @@ _SHARDS_REFUSED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(msgspec.Struct, frozen=True):
     """The resources, and a line for each field that has no place in them."""
 
     documents: tuple[Json, ...]

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -70,8 +69,7 @@ _decode: Callable[[bytes], Json] = bounded(msgspec.json.decode)
 _OURS = f"{MANAGED_BY}={FIELD_MANAGER}"
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorSettings:
+class OperatorSettings(msgspec.Struct, frozen=True):
     """How to run. Without `lease` there is no leader election; port 0 serves nothing.
 
     `namespaces` are those whose Schedulers are kept; none means all. `namespace` is its own.
@@ -84,7 +82,7 @@ class OperatorSettings:
     port: int = 0
     namespace: str = "berth-system"
     namespaces: tuple[str, ...] = ()
-    on_ready: Callable[[], None] = field(default=lambda: None)
+    on_ready: Callable[[], None] = msgspec.field(default=lambda: None)
 
 
 async def run(settings: OperatorSettings, stop: asyncio.Event) -> None:
@@ -170,7 +168,7 @@ class Operator:
         """The operator's choices for schedulers, with what it found in the cluster."""
         chosen = self._settings.schedulers
         release = followed(self._server) or chosen.release
-        return replace(chosen, service_monitors=self._monitors, release=release)
+        return msgspec.structs.replace(chosen, service_monitors=self._monitors, release=release)
 
     async def serve(self) -> SecureServer | None:
         """Serve health and metrics. Raises: StartError when the port is taken."""

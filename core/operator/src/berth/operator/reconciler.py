@@ -4,8 +4,9 @@ Called by: process, with one key after the other; it never runs twice at a time.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from enum import Enum, auto
+
+import msgspec
 
 from berth.client.api import Api
 from berth.client.errors import ClientError, NotFoundError
@@ -87,7 +88,7 @@ class Reconciler:
         outcome = ReconcileResult.DONE
         try:
             await self._kube_scheduler.check(scheduler)
-            settings = replace(self._settings(), authority=await self._issuing.bundle())
+            settings = msgspec.structs.replace(self._settings(), authority=await self._issuing.bundle())
             served_twice = self._yields_to(scheduler)
             wanted = scheduler if served_twice is None else _without_replicas(scheduler)
             made = plan(wanted, self._observed.plugins_in(key.namespace), settings)

@@ -1,7 +1,8 @@
 """The files of a run, all in one folder: configuration, kubeconfig, socket, logs, traces."""
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 SCHEDULER_CONFIGURATION = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -51,8 +52,7 @@ plugins:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RunFiles:
+class RunFiles(msgspec.Struct, frozen=True):
     """Where everything of a run is."""
 
     folder: Path

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.telemetry.traces.spans import QUEUE_WAIT_NAME, ROOT_NAME, Span
 
@@ -10,8 +11,7 @@ PERCENTILES = (50, 90, 99)
 STAGES = (QUEUE_WAIT_NAME, "scheduling cycle", "binding cycle", ROOT_NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class StageLatency:
+class StageLatency(msgspec.Struct, frozen=True):
     """One stage's percentiles, in the order of PERCENTILES. Units: milliseconds."""
 
     stage: str

@@ -7,10 +7,11 @@ import asyncio
 import tempfile
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
+
+import msgspec
 
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
@@ -35,8 +36,7 @@ STILL_LOOKS = 3
 """How often in a row nothing must be left to try before the run counts as over."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(msgspec.Struct, frozen=True):
     """What a run is asked for."""
 
     folder: Path
@@ -56,7 +56,7 @@ async def run_main_job(options: RunOptions, say: Callable[[str], None]) -> bool:
     """
     objects = await asyncio.to_thread(open_dataset(options.dataset, seed=options.seed).load)
     if options.pods is not None:
-        objects = replace(objects, pods=objects.pods[: options.pods])
+        objects = msgspec.structs.replace(objects, pods=objects.pods[: options.pods])
     async with AsyncExitStack() as stack:
         sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="berth-")))
         files = RunFiles(options.folder, sockets)

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
+
+import msgspec
 
 from berth.demo.errors import ChildFailedError, DemoError
 from berth.sandbox.child_process import ChildProcess
@@ -13,8 +14,7 @@ from berth.sandbox.child_process import ChildProcess
 POLL_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What a process has used so far. Units: CPU seconds, peak memory in MiB."""
 
     cpu_seconds: float

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from berth.demo.files import RunFiles
 from berth.demo.latency import PERCENTILES, StageLatency
@@ -19,8 +20,7 @@ SHOWN_RESOURCES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(msgspec.Struct, frozen=True):
     """All that the report is made of. Units: seconds."""
 
     summary: ClusterSummary

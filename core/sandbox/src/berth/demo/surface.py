@@ -4,8 +4,9 @@ import asyncio
 import ssl
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
 from http.client import HTTPException
+
+import msgspec
 
 from berth.demo.errors import DemoError
 from berth.demo.processes import Child
@@ -16,8 +17,7 @@ TIMEOUT_SECONDS = 5.0
 POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Surface:
+class Surface(msgspec.Struct, frozen=True):
     """Where health and metrics are served."""
 
     port: int

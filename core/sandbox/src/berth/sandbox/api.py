@@ -6,8 +6,9 @@ Source: staging/src/k8s.io/apiserver/pkg/endpoints (v1.36).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
 
 from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox import reviews, subresources
@@ -34,8 +35,7 @@ _OWNERS: Final = b"ownerReferences"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """What a path points at."""
 
     resource: ServedResource
@@ -107,9 +107,9 @@ class SandboxApi:
         asked = asked_of(request, resource, route.namespace, route.name, route.subresource)
         self._access.check(user, asked)
         if asked.resource == "resourceclaims/status" and asked.verb in ("update", "patch"):
-            self._access.check(user, replace(asked, resource="resourceclaims/binding"))
+            self._access.check(user, msgspec.structs.replace(asked, resource="resourceclaims/binding"))
         if request.method == "PATCH" and not route.subresource and self._creates(request, route):
-            self._access.check(user, replace(asked, verb="create"))
+            self._access.check(user, msgspec.structs.replace(asked, verb="create"))
         if resource.group == _RBAC and request.method in ("POST", "PUT", "PATCH"):
             self._access.check_grant(user, resource, route.namespace, self._as_written(request, route))
         if not route.subresource and self._changes_owners(request, route):
@@ -132,7 +132,7 @@ class SandboxApi:
         Who may say what an object goes with can delete it thereby.
         Source: plugin/pkg/admission/gc/gc_admission.go (v1.36).
         """
-        if not self._access.allows(user, replace(asked, verb="delete")):
+        if not self._access.allows(user, msgspec.structs.replace(asked, verb="delete")):
             why = f"cannot set an ownerRef on a resource you can't delete: {user.name}"
             raise ApiError.forbidden(asked.resource, asked.group, asked.name, why)
 

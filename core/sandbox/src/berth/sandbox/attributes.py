@@ -3,7 +3,7 @@
 Source: staging/src/k8s.io/apiserver/pkg/authorization/authorizer and endpoints/request (v1.36).
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.request import ReceivedRequest
@@ -12,8 +12,7 @@ _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH
 _BY_NAME = "metadata.name="
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxUser:
+class SandboxUser(msgspec.Struct, frozen=True):
     """A user: a name and groups."""
 
     name: str
@@ -26,8 +25,7 @@ class SandboxUser:
         return {key: value for key, value in found.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestAttributes:
+class RequestAttributes(msgspec.Struct, frozen=True):
     """What is asked for: a verb on a resource, or on a path that is none."""
 
     verb: str

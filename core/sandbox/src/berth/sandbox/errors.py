@@ -11,7 +11,6 @@ SandboxError is for the person who starts the sandbox: one line, no traceback.
 Source: staging/src/k8s.io/apimachinery/pkg/api/errors and pkg/util/validation/field (v1.36).
 """
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -21,8 +20,7 @@ class SandboxError(Exception):
     """The sandbox cannot start or load what it was given; the text is one clear line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """One field that is wrong: upstream's cause reason, its text, and the field's path."""
 
     reason: str

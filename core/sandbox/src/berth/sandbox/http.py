@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, cast
 from urllib.parse import unquote, unquote_plus
 
 import httptools
+import msgspec
 
 from berth.sandbox.errors import ApiError
 from berth.sandbox.request import (
@@ -60,8 +60,7 @@ def _head(answer: CompleteAnswer | EventStream, status: int, framing: bytes, war
     return lines + b"Cache-Control: no-cache, private\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrived:
+class _Arrived(msgspec.Struct, frozen=True):
     """A request that is waiting for its turn."""
 
     request: ReceivedRequest

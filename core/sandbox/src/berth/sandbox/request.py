@@ -4,6 +4,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from berth.sandbox.store import encode
 
 JSON: Final = "application/json"
@@ -46,8 +48,7 @@ class CompleteAnswer:
     content_type: str = JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Deferred:
+class Deferred(msgspec.Struct, frozen=True):
     """A complete answer that has to be waited for; the client's next requests wait, too."""
 
     work: Callable[[], Coroutine[Any, Any, CompleteAnswer]]

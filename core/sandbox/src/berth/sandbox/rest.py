@@ -8,8 +8,9 @@ Source: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go and 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
 
 from berth.sandbox import meta
 from berth.sandbox.errors import ApiError, Cause, forbidden_field, invalid_value
@@ -34,8 +35,7 @@ _FIXED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(msgspec.Struct, frozen=True):
     """The options of one deletion."""
 
     grace_seconds: int | None = None
@@ -209,7 +209,7 @@ class RestStorage:
         if context is None:
             context = self._contexts[resource] = Context(self.store, resource, self.now)
         if keep_status:
-            context = replace(context, keep_status=True)
+            context = msgspec.structs.replace(context, keep_status=True)
         if resource.custom is not None:
             custom: RestStrategy = resource.custom.strategy
             return custom, context

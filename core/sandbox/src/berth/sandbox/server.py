@@ -5,9 +5,10 @@ import ssl
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
+
+import msgspec
 
 from berth.config.releases.release import DEFAULT, Release
 from berth.sandbox.access import EVERYBODY, AccessGate, RequestAccess
@@ -38,8 +39,7 @@ _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system"
 _PRIORITY_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxOptions:
+class SandboxOptions(msgspec.Struct, frozen=True):
     """How to run a sandbox.
 
     `port` 0 takes a free one. `history_limit` is how many writes of a collection a watch may be behind before
@@ -55,7 +55,7 @@ class SandboxOptions:
     kubelets: bool = True
     data_file: Path | None = None
     rbac: bool = False
-    images: Images = field(default_factory=Images)
+    images: Images = msgspec.field(default_factory=Images)
     controllers: bool = False
     release: Release = DEFAULT
     """Of Kubernetes, whose API versions are served."""

@@ -18,7 +18,6 @@ docs/decisions/0031-explanations-through-the-api-server.md
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -91,8 +90,7 @@ class _Pod(msgspec.Struct):
     spec: _Spec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Routing:
+class Routing(msgspec.Struct, frozen=True, kw_only=True):
     """Finds who answers, and has them answer."""
 
     pods: ObjectReader

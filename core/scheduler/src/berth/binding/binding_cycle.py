@@ -12,9 +12,10 @@ Source: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError (Kub
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
+
+import msgspec
 
 from berth.binding.pods_in_pre_bind import PodInPreBind, PodsInPreBind
 from berth.binding.waiting_pods import WaitingPod, WaitingPods
@@ -57,8 +58,7 @@ class PodBinding(NamedTuple):
     ended: Callable[[Status], None]
 
 
-@dataclass(frozen=True, slots=True)
-class BindingCycle:
+class BindingCycle(msgspec.Struct, frozen=True):
     """Runs the binding cycle of one attempt after another, all on the same parts.
 
     `at_work` counts the cycles that run. `announces` (NominatedNodeNameForExpectation) says whether PreBind
@@ -73,7 +73,7 @@ class BindingCycle:
     recorder: EventRecorder
     background: Background
     on_failure: OnFailure
-    at_work: Counter[str] = field(default_factory=Counter)
+    at_work: Counter[str] = msgspec.field(default_factory=Counter)
     announces: bool = True
     clock: Clock = SYSTEM_CLOCK
 

@@ -4,9 +4,10 @@ Source: cel-spec doc/langdef.md, "Syntax".
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+
+import msgspec
 
 from berth.cel.errors import EvaluationError, SyntaxProblemError
 from berth.cel.tokens import Token, tokens
@@ -38,22 +39,19 @@ _WORDS = {"true": True, "false": False, "null": None}
 _SMALLEST = 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(msgspec.Struct, frozen=True):
     """A value as it stands."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class IdentExpr:
+class IdentExpr(msgspec.Struct, frozen=True):
     """A variable."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(msgspec.Struct, frozen=True):
     """A field; `optional` where it may be absent."""
 
     operand: "Node"
@@ -61,8 +59,7 @@ class Select:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(msgspec.Struct, frozen=True):
     """An entry of a list or a map; `optional` where it may be absent."""
 
     operand: "Node"
@@ -70,8 +67,7 @@ class Index:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallExpr:
+class CallExpr(msgspec.Struct, frozen=True):
     """A function or an operator, called as a method where there is a target."""
 
     function: str
@@ -79,15 +75,13 @@ class CallExpr:
     arguments: "tuple[Node, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(msgspec.Struct, frozen=True):
     """A list of its elements; those marked optional may be left out."""
 
     elements: "tuple[tuple[bool, Node], ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(msgspec.Struct, frozen=True):
     """A map of its entries; those marked optional may be left out."""
 
     entries: "tuple[tuple[bool, Node, Node], ...]"

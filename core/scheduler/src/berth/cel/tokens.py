@@ -6,8 +6,9 @@ Source: github.com/google/cel-spec doc/langdef.md, "Syntax".
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.cel.errors import SyntaxProblemError
 from berth.cel.values import UInt, in_int64, in_uint64
@@ -51,8 +52,7 @@ _ESCAPE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     """A piece of the text: `kind` is literal, name, op or end; `value` what it stands for."""
 
     kind: str

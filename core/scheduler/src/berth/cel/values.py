@@ -7,9 +7,10 @@ Source: cel-spec doc/langdef.md; apiserver pkg/cel/library (quantity, semver).
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import total_ordering
 from typing import Any
+
+import msgspec
 
 from berth.cel.errors import EvaluationError
 from berth.config.duration import parse_duration
@@ -45,8 +46,7 @@ def in_uint64(value: int) -> int:
     return value
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True, order=True):
     """An amount. Units: nanos, billionths."""
 
     nanos: int
@@ -60,8 +60,7 @@ class Quantity:
             raise EvaluationError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CelDuration:
+class CelDuration(msgspec.Struct, frozen=True, order=True):
     """A span of time. Units: nanos, nanoseconds."""
 
     nanos: int
@@ -76,8 +75,7 @@ class CelDuration:
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True, eq=False)
-class Semver:
+class Semver(msgspec.Struct, frozen=True, eq=False):
     """A version as semver.org orders it; build metadata does not count."""
 
     major: int
@@ -155,8 +153,7 @@ class DefaultMap(dict[str, Any]):
         return {}
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalValue:
+class OptionalValue(msgspec.Struct, frozen=True):
     """A value that may be absent."""
 
     present: bool

@@ -5,10 +5,11 @@ What is done for every pod is sent with a callback; coroutines, for the rare cal
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import NamedTuple
+
+import msgspec
 
 from berth.client.connections.connection import Response
 from berth.client.connections.exchange import SAFE_METHODS, Exchange, OnOutcome, Outcome
@@ -29,8 +30,7 @@ BAD = 400
 TRIES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """How often to try, how long to pause, and which errors are worth it."""
 
     tries: int

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
+import msgspec
+
 from berth.client.errors import ConfigurationError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -41,8 +43,7 @@ class FixedAuthorization:
         return self._value
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A host and port, and whether TLS is spoken to it."""
 
     scheme: str

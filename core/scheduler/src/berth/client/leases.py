@@ -21,7 +21,6 @@ import logging
 import math
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -52,8 +51,7 @@ ONCE = Retry(1, Backoff(0.0), never_landed)
 NEVER = -math.inf
 
 
-@dataclass(frozen=True)
-class LeaseSettings:
+class LeaseSettings(msgspec.Struct, frozen=True):
     """Which lease, and its times.
 
     Units: seconds.

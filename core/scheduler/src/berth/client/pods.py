@@ -5,7 +5,6 @@ the queue; nothing here is retried unless it is certain that the first try had n
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -29,35 +28,30 @@ from berth.client.write_guard import WriteGuard
 from berth.framework.pacing import Backoff
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """The API server confirmed the binding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(msgspec.Struct, frozen=True):
     """The pod is bound already, or was replaced by another of its name (409)."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class NotFound:
+class NotFound(msgspec.Struct, frozen=True):
     """The pod is gone (404)."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(msgspec.Struct, frozen=True):
     """The binding did not land: the server said no, or (status 0) the request was never sent."""
 
     status: int
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ambiguous:
+class Ambiguous(msgspec.Struct, frozen=True):
     """The binding may have landed: keep the assumption, read the pod."""
 
     error: AmbiguousError

@@ -7,7 +7,6 @@ stand; without one the deprecated flags count too, and the result is not validat
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -47,8 +46,7 @@ _PROFILING_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedFlags:
+class ValidatedFlags(msgspec.Struct, frozen=True):
     """A command line that makes sense: every flag's value, and the names of those that were given."""
 
     values: Mapping[str, Any]
@@ -64,7 +62,7 @@ class ValidatedFlags:
         Raises:
             FeatureGateError: --feature-gates or a version is wrong there.
         """
-        return replace(self, gates=_gates(self.values, release))
+        return msgspec.structs.replace(self, gates=_gates(self.values, release))
 
     @property
     def release(self) -> Release | None:
@@ -165,7 +163,7 @@ def parse_flags(
         return options
     _check(parsed, values, program)
     warnings = tuple(_warnings(parsed, by_name(flags)))
-    return _in_some_release(replace(options, warnings=warnings))
+    return _in_some_release(msgspec.structs.replace(options, warnings=warnings))
 
 
 def _in_some_release(options: ValidatedFlags) -> ValidatedFlags:
@@ -223,8 +221,7 @@ def _gate_warnings(gates: FeatureGates) -> Iterable[str]:
             yield f"feature gate {name} is not covered by Berth yet: {effect}"
 
 
-@dataclass(frozen=True, slots=True)
-class StartSettings:
+class StartSettings(msgspec.Struct, frozen=True):
     """All that a scheduler starts with: its configuration, its out-of-tree plugins, and where more appear.
 
     `shards` are empty where one lease is for all profiles.

@@ -4,9 +4,10 @@ Source: k8s.io/component-base featuregate and compatibility (v0.36).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
+
+import msgspec
 
 from berth.config.errors import FeatureGateError
 from berth.config.go_text import BOOLEANS, quote
@@ -27,8 +28,7 @@ _REMOVED = "removed"
 DEFAULT_VERSION = effective()
 
 
-@dataclass(frozen=True, slots=True)
-class GateSpec:
+class GateSpec(msgspec.Struct, frozen=True):
     """What a gate is in one release: its stage and default, and whether that can be changed."""
 
     stage: str
@@ -39,11 +39,10 @@ class GateSpec:
 _ABSENT = GateSpec("PreAlpha", default=False)
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureGates:
+class FeatureGates(msgspec.Struct, frozen=True):
     """The gates of one process: what was set, over the defaults of the release that it follows."""
 
-    chosen: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+    chosen: Mapping[str, bool] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     version: EffectiveVersion = DEFAULT_VERSION
 
     @property

@@ -4,7 +4,6 @@ decode ─ default ─ flags ─ validate ─ build
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import msgspec
@@ -25,8 +24,7 @@ from berth.config.rules.validation import validate
 from berth.config.types import ExtenderConfig, SchedulerConfiguration
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedConfig:
+class LoadedConfig(msgspec.Struct, frozen=True):
     """A configuration that a scheduler can start with.
 
     `configuration` is the effective one, `profiles` what runs in each profile, `extenders` those of

@@ -1,7 +1,6 @@
 """Stage 5, second half: each profile with its plugins in order, their weights and their arguments."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,8 +19,7 @@ _PREFIX = "initializing profiles: "
 _FIT = "NodeResourcesFit"
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedProfile:
+class ResolvedProfile(msgspec.Struct, frozen=True):
     """A profile that can be run.
 
     `points` holds (plugin, weight) by extension point in running order, weights 0 where nothing is scored;

@@ -3,7 +3,6 @@
 Fields of the structs in `types` and `plugin_args` carry them as annotations; `schema` reads them.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeAlias
 
 import msgspec
@@ -11,15 +10,13 @@ import msgspec
 from berth.config.duration import Duration
 
 
-@dataclass(frozen=True, slots=True)
-class GoType:
+class GoType(msgspec.Struct, frozen=True):
     """The name that type errors give a scalar."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Embedded:
+class Embedded(msgspec.Struct, frozen=True):
     """The name of the embedded structure that type errors put before the field's."""
 
     name: str

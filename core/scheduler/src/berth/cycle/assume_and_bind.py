@@ -5,7 +5,7 @@ Called by: the scheduling cycle of a single pod, and that of a pod group for eac
 Source: pkg/scheduler/schedule_one.go assumeAndReserve, prepareForBindingCycle (Kubernetes v1.36).
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.binding.binding_cycle import BindingCycle, PodBinding, rejected_on
 from berth.cache.cache import Cache
@@ -24,8 +24,7 @@ from berth.queue.pools.nominator import Nominator
 BINDING_CYCLE = "binding cycle"
 
 
-@dataclass(frozen=True, slots=True)
-class AssumeAndBind:
+class AssumeAndBind(msgspec.Struct, frozen=True):
     """Commits one decision after another."""
 
     cache: Cache

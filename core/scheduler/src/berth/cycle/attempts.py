@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.clock import Clock, nanoseconds
@@ -13,8 +14,7 @@ TRACE_ID_BYTES = 16
 SPAN_ID_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
+class Attempts(msgspec.Struct, frozen=True):
     """Makes records; `on_record` gets every attempt's once it has ended."""
 
     clock: Clock

@@ -5,9 +5,10 @@ Source: pkg/scheduler/schedule_one.go handleSchedulingFailure, updatePod (Kubern
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
+
+import msgspec
 
 from berth.cycle.budgets import CycleBudgets
 from berth.framework.attempts.diagnosis import FitError, GroupFitError
@@ -43,8 +44,7 @@ class _StatusUpdate(NamedTuple):
     tries: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class FailureHandler:
+class FailureHandler(msgspec.Struct, frozen=True):
     """Puts failed pods back and informs users why.
 
     `lookup` finds the pod as the watch last showed it, by namespace and name.

@@ -7,7 +7,8 @@ add nodes for the latter.
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, PodGoneError
@@ -23,8 +24,7 @@ OF_THE_API_SERVER = "SchedulingGates"
 """The plugin for whose gates the API server writes the condition itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class GatedPods:
+class GatedPods(msgspec.Struct, frozen=True):
     """Writes PodScheduled=False with the plugin's words; where that fails, the next flush does so again."""
 
     writer: ApiWriter

@@ -11,8 +11,9 @@ Permit (docs/decisions/0004-one-stream.md). Source: pkg/scheduler/schedule_one.g
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from berth.cache.cache import Cache
 from berth.cycle.assume_and_bind import AssumeAndBind
@@ -42,8 +43,7 @@ class GroupScheduler(Protocol):
         """Run the cycle of the popped group, or of the popped pod's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleOne:
+class ScheduleOne(msgspec.Struct, frozen=True):
     """The scheduling loop's body; without `groups` every pod is scheduled alone."""
 
     frameworks: Mapping[str, Framework]

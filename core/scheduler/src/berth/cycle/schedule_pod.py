@@ -10,8 +10,9 @@ Source: pkg/scheduler/schedule_one.go schedulePod (Kubernetes v1.36).
 
 import logging
 import random
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation, StartOverError
 from berth.evaluation.caching.equivalence_cache import EquivalenceCache, Key
@@ -29,8 +30,7 @@ from berth.framework.status import SUCCESS, PluginError, Status, failed
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """A node for the pod, or the status that says why there is none and what becomes of its nomination."""
 
     status: Status = SUCCESS
@@ -45,8 +45,7 @@ class PodAlgorithm(Protocol):
         """A node, or why there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulePod:
+class SchedulePod(msgspec.Struct, frozen=True):
     """Decides on one pod at a time; without `cache`, every plugin runs on all nodes for every pod."""
 
     search: NodeSearch

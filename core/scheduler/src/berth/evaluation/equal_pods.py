@@ -5,8 +5,8 @@ from the equivalence cache, and by the `room` that each Filter plugin sees there
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation, StartOverError
@@ -20,8 +20,7 @@ from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Ints, Mask
 
 
-@dataclass(frozen=True, slots=True)
-class EqualPods:
+class EqualPods(msgspec.Struct, frozen=True):
     """Counts pods of a class on the cache's snapshot."""
 
     search: NodeSearch

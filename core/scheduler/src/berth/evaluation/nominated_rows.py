@@ -7,8 +7,8 @@ Source: pkg/scheduler/framework/runtime/framework.go addGENominatedPods (Kuberne
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.handle import Nominator
@@ -23,8 +23,7 @@ from berth.snapshot.snapshot import Snapshot
 PRIORITIES_REMEMBERED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class NominatedRows:
+class NominatedRows(msgspec.Struct, frozen=True):
     """The rows with nominated pods, and what these pods request there.
 
     Shapes: rows intp (k,), ascending; count int64 (k,); requested int64 (r, k); non_zero int64 (2, k).

@@ -5,7 +5,6 @@ with the pod, from a changed template. A trial gives the pod a supposed claim in
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -71,8 +70,7 @@ def _supposed(pod: Pod) -> ObjectMeta:
     return ObjectMeta(name=SUPPOSED_NAME, namespace=pod.namespace, uid=SUPPOSED_NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class OtherClasses:
+class OtherClasses(msgspec.Struct, frozen=True):
     """Reads claims and classes as the watches brought them."""
 
     listers: Listers

@@ -5,8 +5,9 @@ Nothing is held, written or requeued. Between two trials the scheduling loop has
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from itertools import count
+
+import msgspec
 
 from berth.cache.cache import Cache
 from berth.cycle.budgets import CycleBudgets
@@ -39,8 +40,7 @@ class UnknownPodError(LookupError):
     """The scheduler knows no pod of that name; says where it looked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainOptions:
+class ExplainOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What an explanation is to have besides the ordinary."""
 
     all_reasons: bool = False
@@ -55,8 +55,7 @@ ORDINARY = ExplainOptions()
 NOTHING = Proposed([])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explainer:
+class Explainer(msgspec.Struct, frozen=True, kw_only=True):
     """Answers between two turns of the scheduling loop (`turn` is the loop's, for one question).
 
     `unassigned` are the pods on no node that are ours, `watched` finds any other; `snapshot` is the loop's.
@@ -217,8 +216,7 @@ def interrupted(turn: LoopTurn, framework: Framework) -> AbstractContextManager[
     return nullcontext() if remote else turn.interruptible()
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFindings:
+class EngineFindings(msgspec.Struct, frozen=True):
     """What the engine found; `tried` is None where it cost too much, and `message` says so."""
 
     nodes: Snapshot

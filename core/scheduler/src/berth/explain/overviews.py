@@ -5,7 +5,6 @@ Pods that are written alike are one class here, of which one pod is tried. All l
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import msgspec
@@ -57,8 +56,7 @@ class UnknownError(LookupError):
     """There is nothing of that name; says where it was looked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overviews:
+class Overviews(msgspec.Struct, frozen=True, kw_only=True):
     """Answers between two turns of the scheduling loop, by the explainer of pods."""
 
     explainer: Explainer

@@ -4,8 +4,9 @@ queue (gated, active, backing off, unschedulable) -> cycle -> Permit -> PreBind 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from berth.binding.pods_in_pre_bind import PodsInPreBind
 from berth.binding.waiting_pods import WaitingPod, WaitingPods
@@ -29,8 +30,7 @@ MAX_EVENTS = 100
 MAX_PROFILES = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodStates:
+class PodStates(msgspec.Struct, frozen=True, kw_only=True):
     """Says of pods where they are; the scheduler's parts are only read."""
 
     queue: SchedulingQueue

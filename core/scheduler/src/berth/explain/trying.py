@@ -75,8 +75,7 @@ class PodTrial:
         return self.attempt.nodes
 
 
-@dataclass(frozen=True, slots=True)
-class Trying:
+class Trying(msgspec.Struct, frozen=True):
     """Tries pods on snapshots of its caller's; `nominator` knows which nodes were promised to others."""
 
     nominator: Nominator

@@ -4,8 +4,9 @@ Each is only a guess: the engine tries a node with these labels before it is sho
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from berth.framework.mirrors.store import Store
 from berth.objects.pods.pod import Pod
@@ -21,8 +22,7 @@ MAX_PLACES = 3
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedVolumes:
+class ExplainedVolumes(msgspec.Struct, frozen=True):
     """Reads claims and volumes as the watches brought them."""
 
     claims: Store[PersistentVolumeClaim]

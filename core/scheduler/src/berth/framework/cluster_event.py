@@ -5,10 +5,11 @@ Source: staging/src/k8s.io/kube-scheduler/framework/types.go ClusterEvent; pkg/s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
 from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from berth.objects.pods.pod import Pod
 
@@ -103,8 +104,7 @@ _POD_KINDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(msgspec.Struct, frozen=True):
     """A resource and what happened to it; `custom_label` replaces the label made of both."""
 
     resource: EventResource | str
@@ -155,8 +155,7 @@ QueueingHintFn = Callable[[Pod, Any, Any], QueueingHint]
 """(waiting pod, old object or None, new object or None) -> hint; an exception counts as QUEUE."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEventWithHint:
+class ClusterEventWithHint(msgspec.Struct, frozen=True):
     """A registration; without a hint function the answer is always QUEUE."""
 
     event: ClusterEvent

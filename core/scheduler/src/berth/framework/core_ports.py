@@ -1,7 +1,8 @@
 """What a scheduler's core is made with, beside its configuration: all that reaches outside of it."""
 
 import random
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.clock import Clock
 from berth.framework.handle import ApiWriter, VolumeWriter
@@ -10,8 +11,7 @@ from berth.framework.ports.claim_writing import ClaimWriter
 from berth.framework.ports.pod_group_writing import PodGroupWriter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorePorts:
+class CorePorts(msgspec.Struct, frozen=True, kw_only=True):
     """Writers to the API server, concurrency, time and chance.
 
     `claims` is needed where devices are allocated, `pod_groups` with the gate GenericWorkload.

@@ -6,8 +6,9 @@ Source: staging/src/k8s.io/kube-scheduler/framework/extender.go (Kubernetes v1.3
 """
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
@@ -18,18 +19,16 @@ EXTENDER = "Extender"
 """Who is to blame, in the queue's eyes, when extenders leave fewer nodes than they were given."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderVerdicts:
+class ExtenderVerdicts(msgspec.Struct, frozen=True):
     """The names of the nodes that pass, all of them among those asked about, and why others do not."""
 
     passed: Collection[str]
-    failed: Mapping[str, str] = field(default_factory=dict)
-    unresolvable: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = msgspec.field(default_factory=dict)
+    unresolvable: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What no removal of pods changes; counts more than `failed`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Victims:
+class Victims(msgspec.Struct, frozen=True):
     """The pods that would have to leave a node, and how many budgets that violates."""
 
     pods: tuple[Pod, ...]

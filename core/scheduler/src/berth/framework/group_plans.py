@@ -9,8 +9,9 @@ Source: docs/decisions/0033-joint-placement.md.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from berth.framework.interface import Plugin
 from berth.framework.node_scores import NodeScores
@@ -19,8 +20,7 @@ from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
+class GroupPlan(msgspec.Struct, frozen=True):
     """The node of each pod by UID, in the order in which the pods are placed.
 
     The cycle state of a pod whose group goes by a plan holds it.

@@ -20,11 +20,12 @@ Source: staging/src/k8s.io/kube-scheduler/framework/interface.go (Kubernetes v1.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cached_property, cmp_to_key
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -210,8 +211,7 @@ class EnqueueExtensions(Plugin):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class PreFilterResult:
+class PreFilterResult(msgspec.Struct, frozen=True):
     """A status and, if the plugin can narrow them down, the names of the only candidate nodes."""
 
     status: Status = SUCCESS
@@ -304,8 +304,7 @@ class NominatingMode(Enum):
     OVERRIDE = "override"
 
 
-@dataclass(frozen=True, slots=True)
-class NominatingInfo:
+class NominatingInfo(msgspec.Struct, frozen=True):
     """The change of the pod's nomination; OVERRIDE with an empty name clears it."""
 
     mode: NominatingMode = NominatingMode.NOOP
@@ -316,8 +315,7 @@ KEEP_NOMINATION = NominatingInfo()
 CLEAR_NOMINATION = NominatingInfo(NominatingMode.OVERRIDE, "")
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
+class PostFilterResult(msgspec.Struct, frozen=True):
     """A status, and the change of the nomination; None leaves it unchanged."""
 
     status: Status
@@ -376,12 +374,11 @@ class GroupTrial(Protocol):
         """The nodes that pods found when `fits` was called last, by the pods' UIDs."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupPostFilterResult:
+class PodGroupPostFilterResult(msgspec.Struct, frozen=True):
     """A status, and the nodes that pods of the group are nominated to, by UID; others keep what they have."""
 
     status: Status
-    nominations: Mapping[str, NominatingInfo] = field(default_factory=dict)
+    nominations: Mapping[str, NominatingInfo] = msgspec.field(default_factory=dict)
 
 
 class PodGroupPostFilterPlugin(Plugin):
@@ -479,8 +476,7 @@ class ReservePlugin(Plugin):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class PermitResult:
+class PermitResult(msgspec.Struct, frozen=True):
     """A status; WAIT comes with the longest time to wait, in seconds."""
 
     status: Status = SUCCESS
@@ -499,8 +495,7 @@ class PermitPlugin(Plugin):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class PreFlightResult:
+class PreFlightResult(msgspec.Struct, frozen=True):
     """Whether `pre_bind` has work to do (SKIP: none), and whether it may run in parallel with others."""
 
     status: Status = SUCCESS
@@ -554,8 +549,7 @@ class PostBindPlugin(Plugin):
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """A set of nodes on which a pod group may be scheduled as a whole.
 
     Shapes: rows intp (k,), row numbers of the snapshot, ascending.
@@ -565,8 +559,7 @@ class Placement:
     rows: Rows
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementsResult:
+class PlacementsResult(msgspec.Struct, frozen=True):
     """A status, and the placements to try."""
 
     status: Status = SUCCESS
@@ -602,8 +595,7 @@ class PlacementFeasiblePlugin(Plugin):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedPlacement:
+class ProposedPlacement(msgspec.Struct, frozen=True):
     """A placement in which the group fits, and the node of each member in it."""
 
     placement: Placement

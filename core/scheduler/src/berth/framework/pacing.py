@@ -1,10 +1,11 @@
 """How often something may be done: pauses that grow with failures in a row, and a rate with a burst."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from random import Random
 from typing import Final
+
+import msgspec
 
 MAX_GROWTHS: Final = 64
 """A pause grows no more often: all limits are reached by then, and no number overflows."""
@@ -12,8 +13,7 @@ MAX_GROWTHS: Final = 64
 ROUNDING: Final = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
+class Backoff(msgspec.Struct, frozen=True):
     """Pauses after failures in a row: each `factor` times the one before, up to `longest`.
 
     With a source of chance a pause is lengthened by up to `jitter` of itself.

@@ -5,8 +5,9 @@ floors.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
@@ -15,8 +16,7 @@ from berth.framework.mirrors.group_trees import AnyGroup
 from berth.objects.pods.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class PreemptionRequest:
+class PreemptionRequest(msgspec.Struct, frozen=True):
     """A pod that fits nowhere, why, and in the name of which plugin others may have to go for it.
 
     Of all nodes where it might help, at least `min_candidate_nodes_percentage` percent, and at least
@@ -31,8 +31,7 @@ class PreemptionRequest:
     min_candidate_nodes_absolute: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPreemptionRequest:
+class GroupPreemptionRequest(msgspec.Struct, frozen=True):
     """A pod group that fits nowhere, its pods that were tried, and the ground to try victims on."""
 
     plugin: str

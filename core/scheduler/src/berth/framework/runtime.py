@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
+import msgspec
+
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.decision_observer import DecisionObserver
@@ -67,13 +69,12 @@ class ProfilePlugins:
     by_name: dict[str, Plugin] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PermitOutcome:
+class PermitOutcome(msgspec.Struct, frozen=True):
     """The phase's status and, where it says WAIT, how long each plugin asked to wait, and what for."""
 
     status: Status = SUCCESS
-    timeouts_seconds: Mapping[str, float] = field(default_factory=dict)
-    messages: Mapping[str, str] = field(default_factory=dict)
+    timeouts_seconds: Mapping[str, float] = msgspec.field(default_factory=dict)
+    messages: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class Framework:

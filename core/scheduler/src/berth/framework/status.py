@@ -3,9 +3,10 @@
 Source: staging/src/k8s.io/kube-scheduler/framework/interface.go Code, Status (Kubernetes v1.36).
 """
 
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TypeVar
+
+import msgspec
 
 E = TypeVar("E", bound=BaseException)
 
@@ -44,8 +45,7 @@ Source: metav1.Condition, the longest message.
 REJECTED = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """An answer: its code, why, the error behind it if any, and the plugin that gave it."""
 
     code: Code = Code.SUCCESS
@@ -81,7 +81,7 @@ class Status:
 
     def from_plugin(self, name: str) -> "Status":
         """The same answer, signed."""
-        return replace(self, plugin=name)
+        return msgspec.structs.replace(self, plugin=name)
 
 
 def _cut(text: str) -> str:

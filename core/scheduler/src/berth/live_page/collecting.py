@@ -5,7 +5,6 @@ Called by: pages.py, at most once a second whatever the number of viewers.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -72,16 +71,14 @@ class LiveState(msgspec.Struct, frozen=True, rename="camel", gc=False):
     attempts: list[AttemptTimeline]
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(msgspec.Struct, frozen=True):
     """A moment, and the nodes that it is about in JSON."""
 
     state: LiveState
     nodes: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collector:
+class Collector(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the parts between two turns of the scheduling loop (`turn` is the loop's lock).
 
     `plugins` gives a line for each sidecar, as `berth plugin list` has it.

@@ -11,7 +11,6 @@ comes meanwhile waits for the one that is being made. A standby gets it from the
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 
 import msgspec
@@ -45,8 +44,7 @@ Page = Callable[[web.Request], Awaitable[web.Response]]
 Collect = Callable[[], Awaitable[Collected]]
 
 
-@dataclass(frozen=True, slots=True)
-class CachedPage:
+class CachedPage(msgspec.Struct, frozen=True):
     """A body, with the ETag that it has for as long as it stays the same."""
 
     body: bytes

@@ -8,11 +8,11 @@ Source: docs/protocol.md "Scheduling calls".
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
@@ -55,8 +55,7 @@ _OUTCOMES: Mapping[type[SidecarError], str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CallContext:
+class CallContext(msgspec.Struct, frozen=True):
     """What calls need of the host, one for all plugins.
 
     `patched` gets labels and annotations to be written to a pod, and gives a way to take that back;
@@ -72,8 +71,7 @@ class CallContext:
     take_sort_keys: Callable[[Mapping[str, SortKey]], int]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, eq=False):
     """Calls one plugin, in one version of it, in the name of one profile."""
 
     connection: PluginConnection

@@ -4,7 +4,8 @@ Source: docs/protocol.md "Transport".
 """
 
 import asyncio
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.attempts.cycle_state import CycleState
@@ -39,8 +40,7 @@ _POINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Deadline:
+class _Deadline(msgspec.Struct, frozen=True):
     """When the cycle's time is used up, by the loop's clock."""
 
     at: float

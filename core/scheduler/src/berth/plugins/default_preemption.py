@@ -6,8 +6,9 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption (Kubernetes v1.36).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from berth.config.plugin_args import DefaultPreemptionArgs
 from berth.framework.attempts.cycle_state import CycleState
@@ -94,7 +95,7 @@ class DefaultPreemption(
         if not self.handle.rules.groups_keep_the_nodes_found or not result.status.message:
             return result
         text = f"pod group preemption: {result.status.message}"
-        return replace(result, status=Status(result.status.code, (text,)))
+        return msgspec.structs.replace(result, status=Status(result.status.code, (text,)))
 
     def _why_not_alone(self, pod: Pod) -> str:
         """What keeps a pod of a group from preempting on its own account; empty if nothing does."""
@@ -129,4 +130,4 @@ def signed(result: PostFilterResult) -> PostFilterResult:
     message = result.status.message
     if not message:
         return result
-    return replace(result, status=Status(result.status.code, (f"preemption: {message}",)))
+    return msgspec.structs.replace(result, status=Status(result.status.code, (f"preemption: {message}",)))

@@ -5,9 +5,9 @@ Source: pkg/scheduler/framework/plugins/nodedeclaredfeatures, component-helpers 
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -41,8 +41,7 @@ USER_NAMESPACES_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 NODE_EVENTS = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
 
 
-@dataclass(frozen=True, slots=True)
-class RequiredFeatures:
+class RequiredFeatures(msgspec.Struct, frozen=True):
     """What a node has to declare."""
 
     names: frozenset[str]

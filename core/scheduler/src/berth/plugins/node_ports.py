@@ -4,8 +4,9 @@ Source: pkg/scheduler/framework/plugins/nodeports (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.cluster_event import (
@@ -34,8 +35,7 @@ from berth.plugins.queueing import expected, queue_if, unplaced
 from berth.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class WantedPorts:
+class WantedPorts(msgspec.Struct, frozen=True):
     """The host ports that the pod claims."""
 
     ports: tuple[HostPort, ...]

@@ -4,9 +4,9 @@ Source: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go (Ku
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from berth.config.plugin_args import NodeResourcesBalancedAllocationArgs
@@ -44,8 +44,7 @@ from berth.snapshot.snapshot import Snapshot
 TWICE_MIDDLE = MAX_NODE_SCORE // 2 + MAX_NODE_SCORE
 
 
-@dataclass(frozen=True, slots=True)
-class BalancedRequest:
+class BalancedRequest(msgspec.Struct, frozen=True):
     """What the pod requests of the configured resources, without defaults.
 
     With the classes behind what devices are to serve.

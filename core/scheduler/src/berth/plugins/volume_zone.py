@@ -4,10 +4,10 @@ Source: pkg/scheduler/framework/plugins/volumezone (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -50,8 +50,7 @@ class PlaceRequirement(NamedTuple):
     values: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeZones:
+class VolumeZones(msgspec.Struct, frozen=True):
     """Where the pod's volumes are."""
 
     requirements: tuple[PlaceRequirement, ...]

@@ -4,7 +4,6 @@ Source: pkg/scheduler/schedule_one_podgroup.go updatePodGroupCondition (Kubernet
 """
 
 import logging
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -21,8 +20,7 @@ from berth.snapshot.pod_group_states import AnyKey, TreeKey
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupConditions:
+class GroupConditions(msgspec.Struct, frozen=True):
     """Writes conditions beside the cycles; until the watch brings one back, it is taken as written."""
 
     groups: AssumeCache[PodGroup]

@@ -8,7 +8,8 @@ algorithm_podgroup.go podGroupPotentiallyFeasible (v1.38).
 """
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.evaluation.points.placement_plugins import run_placement_feasible
 from berth.framework.attempts.cycle_state import CycleState
@@ -22,8 +23,7 @@ from berth.snapshot.pod_group_states import AnyKey
 NONE_PLACED = "no pods were schedulable"
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
+class Counting(msgspec.Struct, frozen=True):
     """Judges groups; what both fields say is the rule of the release (berth.config.releases)."""
 
     names_plugins: bool = False

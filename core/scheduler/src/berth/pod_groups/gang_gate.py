@@ -5,8 +5,9 @@ would have all gated pods asked, one by one: a thousand pods of a gang half a mi
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.objects.pod_groups import CompositePodGroup, PodGroup
@@ -18,8 +19,7 @@ from berth.snapshot.pod_group_states import AnyKey, GroupKey, PodGroupStates, gr
 GATE = GangScheduling.__name__
 
 
-@dataclass(frozen=True, slots=True)
-class GangGate:
+class GangGate(msgspec.Struct, frozen=True):
     """Knows which gangs are complete."""
 
     states: PodGroupStates

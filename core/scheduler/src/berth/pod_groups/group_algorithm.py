@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from berth.binding.binding_cycle import rejected_on
 from berth.cache.cache import Cache
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
@@ -42,8 +44,7 @@ ROUNDS = 4
 """How often a pod is tried at most that others of its group may have to come before."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingContext:
+class SchedulingContext(msgspec.Struct, frozen=True):
     """What groups are tried on: the snapshot of the cycle, who is nominated where, and known plans.
 
     With `counting` a group is judged by how many of its pods are placed, else by what Permit says of each.
@@ -59,8 +60,7 @@ class SchedulingContext:
     equal_pods: EqualPods | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupQuestion:
+class GroupQuestion(msgspec.Struct, frozen=True):
     """Whether these pods of a group fit together, `within` these rows (None: anywhere).
 
     `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
@@ -101,8 +101,7 @@ async def try_group(ground: SchedulingContext, question: GroupQuestion) -> Group
         await trial.keep(0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(msgspec.Struct, frozen=True):
     """A pod that stands on a node for the time of the trial; `trials` stood before it did."""
 
     one: MemberResult

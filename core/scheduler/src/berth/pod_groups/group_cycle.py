@@ -15,7 +15,9 @@ Source: pkg/scheduler/schedule_one_podgroup.go scheduleOnePodGroup, podGroupCycl
 import logging
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from berth.cycle.skip_check import skipped
 from berth.framework.attempts.cycle_budget import OverBudgetError
@@ -45,8 +47,7 @@ from berth.snapshot.pod_group_states import AnyKey, GroupKey, PodGroupStates, Tr
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFeatures:
+class GroupFeatures(msgspec.Struct, frozen=True):
     """Which of the gates are on that change the cycle, and how the release says what pods differ in."""
 
     topology_aware: bool = False
@@ -55,8 +56,7 @@ class GroupFeatures:
     preemption_policy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupCycle:
+class PodGroupCycle(msgspec.Struct, frozen=True):
     """Schedules one group after the other."""
 
     frameworks: Mapping[str, Framework]

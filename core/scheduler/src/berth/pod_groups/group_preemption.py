@@ -5,8 +5,9 @@ podGroupCycle (v1.37).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_budget import OverBudgetError
@@ -83,7 +84,7 @@ class _WithoutVictims:
 
     async def fits(self) -> Status:
         """Whether the group would be scheduled now."""
-        self._result = await self.algorithm(replace(self.question, simulated=True))
+        self._result = await self.algorithm(msgspec.structs.replace(self.question, simulated=True))
         status = self._result.status
         if isinstance(status.error, OverBudgetError):
             raise status.error
@@ -93,7 +94,7 @@ class _WithoutVictims:
         """Whether it would be with those who were put back: from 1.37 on, each pod where it is already."""
         if self.ground.counting is None:
             return (await self.fits()).ok
-        trial = GroupPlacementTrial.of(self.ground, replace(self.question, simulated=True))
+        trial = GroupPlacementTrial.of(self.ground, msgspec.structs.replace(self.question, simulated=True))
         found, rows = self.found, self.ground.snapshot.row_of
         try:
             for member in self.question.members:

@@ -6,6 +6,8 @@ Source: pkg/scheduler/schedule_one_podgroup.go (Kubernetes v1.36).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.interface import NominatingInfo
 from berth.framework.mirrors.group_trees import AnyGroup, key_of
@@ -90,7 +92,7 @@ class GroupResult:
     def because(self, more: Sequence[str]) -> "GroupResult":
         """The same result with more reasons."""
         reasons = (*self.status.own_reasons, *more)
-        return replace(self, status=replace(self.status, own_reasons=reasons))
+        return replace(self, status=msgspec.structs.replace(self.status, own_reasons=reasons))
 
     def permitted(self, *, requires_preemption: bool) -> None:
         """A pod was permitted to go: so may the group, unless victims have to leave first."""

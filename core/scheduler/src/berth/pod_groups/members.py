@@ -4,7 +4,8 @@ Source: pkg/scheduler/schedule_one_podgroup.go podGroupInfoForPod (Kubernetes v1
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.queueing.queued_pod import QueuedPodInfo
@@ -15,8 +16,7 @@ from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.pod_group_states import PodGroupState
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One pod of the group, popped, and the record of this attempt at it."""
 
     info: QueuedPodInfo

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.points.placement_plugins import run_generate
@@ -134,7 +135,7 @@ class PlacementTrials:
         started, ground = self.clock.monotonic(), self.ground
         everywhere = placement.rows.size == len(ground.snapshot)
         within = None if everywhere else placement.rows
-        result = await try_as_planned(ground, replace(self.question, within=within))
+        result = await try_as_planned(ground, msgspec.structs.replace(self.question, within=within))
         if not (result.broken or counted_already):
             seconds, profile = self.clock.monotonic() - started, self.question.framework.profile_name
             self.metrics.evaluated(seconds, profile, feasible=result.status.ok)

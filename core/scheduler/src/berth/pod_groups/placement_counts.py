@@ -8,8 +8,9 @@ decision is the one that comes of trying it in each.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.attempt import Attempt
@@ -25,8 +26,7 @@ from berth.snapshot.columns.growing import Ints
 from berth.snapshot.pod_group_states import PodGroupStates
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(msgspec.Struct, frozen=True):
     """What trying the group in one placement would come to: whether it fits, and with which pods placed.
 
     Of the pods' nodes nothing is known: their names are empty.
@@ -65,14 +65,13 @@ async def room_for(ground: SchedulingContext, question: GroupQuestion) -> Ints |
     return room if _reserve_has_no_say(question, state) else None
 
 
-@dataclass(frozen=True, slots=True)
-class RoomCounts:
+class RoomCounts(msgspec.Struct, frozen=True):
     """Counts a group by the room that each node has for its pods. Shapes: room int64 (n,)."""
 
     ground: SchedulingContext
     question: GroupQuestion
     room: Ints
-    _known: dict[int, Counted | None] = field(default_factory=dict)
+    _known: dict[int, Counted | None] = msgspec.field(default_factory=dict)
     """By how many pods are placed."""
 
     def in_each(self, placements: Sequence[Placement]) -> list[Counted | None]:

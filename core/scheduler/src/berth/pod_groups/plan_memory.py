@@ -12,6 +12,8 @@ import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.runtime import Framework, ProfilePlugins
@@ -25,8 +27,7 @@ MAX_GROUPS = 1024
 """The plans of so many groups are remembered; what was planned longest ago goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planning:
+class Planning(msgspec.Struct, frozen=True):
     """What is planned: pods of a group by UID and version, with which plugins, and how far its others are.
 
     `outside` is what answers from other processes rest on; None where that is not known.
@@ -47,8 +48,7 @@ class Planning:
         return cls(framework.plugins, _outside(framework, nodes), pods, counts)
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(msgspec.Struct, frozen=True):
     """What came of planning: `plan` is None where one by one is as good.
 
     It does not last where a plugin failed on the way.

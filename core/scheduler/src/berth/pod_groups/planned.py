@@ -7,7 +7,8 @@ Source: docs/decisions/0033-joint-placement.md.
 """
 
 import logging
-from dataclasses import replace
+
+import msgspec
 
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.group_plans import GroupPlan, PodGroupPlanPlugin, TriedPlan
@@ -26,7 +27,9 @@ async def try_as_planned(ground: SchedulingContext, question: GroupQuestion) -> 
         return await try_group(ground, question)
     plan = await _known_or_best(planner, ground, question)
     if plan is not None:
-        result = await try_group(ground, replace(question, members=in_turn(question, plan), plan=plan))
+        result = await try_group(
+            ground, msgspec.structs.replace(question, members=in_turn(question, plan), plan=plan)
+        )
         if _went_as_planned(result, plan):
             return result
         ground.plans.forget(place_of(question.key, question.within))
@@ -80,7 +83,7 @@ async def _best_plan(
     planner: PodGroupPlanPlugin, ground: SchedulingContext, question: GroupQuestion
 ) -> Planned:
     """The plan to carry out, none where one by one is as good and need not place all pods."""
-    stage = PlanningStage.of(ground, replace(question, simulated=True, thorough=True))
+    stage = PlanningStage.of(ground, msgspec.structs.replace(question, simulated=True, thorough=True))
     start = await stage.one_by_one()
     if start is None:
         return Planned(None, lasts=False)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
@@ -67,7 +69,7 @@ class PlanningStage:
 
     async def one_by_one(self) -> TriedPlan | None:
         """What comes of trying one pod after the other, each once; None where a plugin fails."""
-        stage = replace(self.ground, algorithm=self.scoring)
+        stage = msgspec.structs.replace(self.ground, algorithm=self.scoring)
         result = await try_group(stage, self.question)
         self.may_gain = any(not isinstance(one.status.error, FitError) for one in result.members.values())
         return self._as_tried(result)
@@ -82,7 +84,7 @@ class PlanningStage:
         if meter.used_seconds >= meter.limit_seconds / SHARE:
             return None
         await trial.keep(_alike(trial.steps, list(plan.node_of.items())))
-        trial.ground = replace(self.ground, algorithm=self.scoring.by(plan))
+        trial.ground = msgspec.structs.replace(self.ground, algorithm=self.scoring.by(plan))
         left_out = self._fit_nowhere | trial.result.members.keys()
         members = [one for one in in_turn(self.question, plan) if one.pod.uid not in left_out]
         followers = self._followers

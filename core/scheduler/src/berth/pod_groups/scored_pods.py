@@ -5,7 +5,8 @@ has a score, too: the sums over two rehearsals can be compared.
 """
 
 import random
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.cycle.schedule_pod import Decision
 from berth.evaluation.caching.cached_evaluation import CachedEvaluation
@@ -25,8 +26,7 @@ SEED = 0
 NOT_THERE = unschedulable("pod does not fit on the node that its group's plan names")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredPods:
+class ScoredPods(msgspec.Struct, frozen=True):
     """Implements berth.cycle.schedule_pod.PodAlgorithm."""
 
     search: NodeSearch

@@ -4,7 +4,8 @@ Source: pkg/scheduler/schedule_one_podgroup.go submitPodGroupAlgorithmResult (Ku
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
@@ -21,8 +22,7 @@ from berth.snapshot.pod_group_states import PodGroupStates
 Failure = tuple[Status, NominatingInfo | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(msgspec.Struct, frozen=True):
     """Hands in one group's result after the other."""
 
     commit: AssumeAndBind

@@ -14,7 +14,9 @@ algorithm_podgroup.go (v1.38); KEP-6012.
 import logging
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
 
 from berth.evaluation.points.placement_plugins import run_generate
 from berth.framework.attempts.cycle_record import CycleRecord
@@ -72,7 +74,7 @@ class TreeTrial:
         key = key_of(group)
         if isinstance(key, TreeKey):
             return await self._composite(group, key, within)
-        question = replace(
+        question = msgspec.structs.replace(
             self.question, key=key, members=self._members.get(key, []), within=within, in_tree=True
         )
         if not question.members:
@@ -123,7 +125,7 @@ class TreeTrial:
         if len(placements) < 2 or len(self._members) != 1 or not self._has_one_leaf:  # noqa: PLR2004 - of one there is nothing to choose
             return None
         ((leaf, members),) = self._members.items()
-        question = replace(self.question, key=leaf, members=members, in_tree=True)
+        question = msgspec.structs.replace(self.question, key=leaf, members=members, in_tree=True)
         room = await room_for(self.ground, question)
         if room is None:
             return None
@@ -216,7 +218,7 @@ class TreeTrial:
 
     async def _chosen(self, state: CycleState, key: TreeKey, fitting: Sequence[Fitting]) -> int | GroupResult:
         """Which of several placements scores highest, by its place among them."""
-        question, nodes = replace(self.question, key=key), self.ground.snapshot
+        question, nodes = msgspec.structs.replace(self.question, key=key), self.ground.snapshot
         return await chosen_placement(
             question, nodes, state, fitting, chance=self.chance, phase_name=PLACEMENTS
         )
@@ -225,7 +227,7 @@ class TreeTrial:
         """Hold the pod groups of a branch that was tried and taken back."""
         for leaf in branch.placed():
             members = self._members.get(leaf.key, [])
-            question = replace(self.question, key=leaf.key, members=members, in_tree=True)
+            question = msgspec.structs.replace(self.question, key=leaf.key, members=members, in_tree=True)
             await self._hold(leaf, question)
             if leaf.result.broken:
                 branch.result.status = leaf.result.status

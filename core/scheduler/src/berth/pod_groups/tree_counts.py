@@ -6,7 +6,9 @@ fits in take the same number of its pods.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from berth.evaluation.points.placement_plugins import run_generate
 from berth.framework.attempts.cycle_record import CycleRecord
@@ -21,8 +23,7 @@ from berth.snapshot.pod_group_states import AnyKey, PodGroupStates, TreeKey
 NONE_FITS = Counted(fits=False, assignments=())
 
 
-@dataclass(frozen=True, slots=True)
-class TreeCounts:
+class TreeCounts(msgspec.Struct, frozen=True):
     """Counts one tree; `counts` is about its one pod group."""
 
     counts: RoomCounts

@@ -7,7 +7,9 @@ Source: pkg/scheduler/schedule_one_podgroup.go completePodGroupAlgorithmResult (
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.framework.status import Status
@@ -28,8 +30,7 @@ def of_tree(branch: Branch) -> GroupResult:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class TreeResults:
+class TreeResults(msgspec.Struct, frozen=True):
     """Gives each group of a tree its result."""
 
     trees: GroupTrees

@@ -4,8 +4,9 @@ Source: pkg/scheduler/schedule_one_podgroup.go validatePodGroup (Kubernetes v1.3
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+
+import msgspec
 
 from berth.config.go_text import quote
 from berth.framework.mirrors.group_trees import AnyGroup, key_of, named
@@ -16,8 +17,7 @@ from berth.objects.pods.pod import Pod
 PREEMPTS = "PreemptLowerPriority"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """How a release says in what a pod differs from the first of its group, or from the group."""
 
     scheduler: Callable[[Pod, Pod], str]

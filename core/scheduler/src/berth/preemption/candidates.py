@@ -7,6 +7,8 @@ Source: pkg/scheduler/framework/preemption/preemption.go DryRunPreemption, pickO
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from berth.objects.pods.pod import Pod
 from berth.preemption.victims import Seniority
 
@@ -14,8 +16,7 @@ ABOVE_ALL_NEGATIVE = 2**31
 """Makes every priority positive, so that one victim more always makes a sum larger."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A node and the pods that have to go there, the most important first."""
 
     node_name: str

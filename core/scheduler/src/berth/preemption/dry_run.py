@@ -9,10 +9,10 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import compress
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.nominated_rows import NominatedRows
@@ -36,8 +36,7 @@ DryRunResult: TypeAlias = Candidate | Status
 """A candidate without victims is one for which an extender is to name them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Choices:
+class _Choices(msgspec.Struct, frozen=True):
     """Each node's potential victims in the order in which they may stay, and which of them have to go.
 
     Shapes: violating int64 (k,), how many of the first ones violate a budget if they go; gone bool (k, t).
@@ -61,8 +60,7 @@ class _Choices:
         return counts
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(msgspec.Struct, frozen=True):
     """Tries the pod on nodes without their less important pods.
 
     `beneath` are the pods of lower priority; `nominated` those of no lower one that were promised a node.

@@ -11,7 +11,8 @@ Source: pkg/scheduler/framework/preemption/preemption.go Preempt (Kubernetes v1.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+import msgspec
 
 from berth.evaluation.nominated_rows import NominatedPods
 from berth.evaluation.points.extending import run_extender_preemption
@@ -112,7 +113,7 @@ class Evaluator:
         pod = self._handle.known(request.pod)
         if pod is None:
             return PostFilterResult(failed(f'pod "{request.pod.name}" not found'))
-        request = replace(request, pod=pod)
+        request = msgspec.structs.replace(request, pod=pod)
         promised = self._handle.nominator.node_of(pod.uid)
         reason = why_not_eligible(pod, self._handle.snapshot, request.diagnosis, promised)
         if reason:
@@ -156,8 +157,8 @@ class Evaluator:
             return dry_run
         asked = interested(self._framework.extenders, dry_run.attempt.pod, lambda extender: extender.preempts)
         if any(asked):
-            return replace(dry_run, without_evictions=lambda name: Candidate(name, ()))
-        return replace(dry_run, without_evictions=lambda _: NO_VICTIMS)
+            return msgspec.structs.replace(dry_run, without_evictions=lambda name: Candidate(name, ()))
+        return msgspec.structs.replace(dry_run, without_evictions=lambda _: NO_VICTIMS)
 
     def _whole_groups(self) -> WholeGroups | None:
         handle = self._handle

@@ -7,7 +7,8 @@ Source: pkg/scheduler/framework/preemption/podgrouppreemption.go Preempt (Kubern
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.handle import Handle
 from berth.framework.interface import NominatingInfo, NominatingMode, PodGroupPostFilterResult
@@ -27,8 +28,7 @@ GROUPS_POLICY = "PodGroupPreemptionPolicy"
 ONGOING = "ongoing preemption on nominated nodes"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPreemption:
+class GroupPreemption(msgspec.Struct, frozen=True):
     """Makes room for groups, in one profile."""
 
     handle: Handle

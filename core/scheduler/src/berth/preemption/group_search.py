@@ -4,8 +4,9 @@ Source: pkg/scheduler/framework/preemption/podgrouppreemption.go selectVictimsOn
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
+
+import msgspec
 
 from berth.framework.interface import GroupTrial
 from berth.framework.status import Status, unresolvable
@@ -18,8 +19,7 @@ THE_DOMAIN = "cluster"
 """The name that stands where a pod's preemption names a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSearch:
+class GroupSearch(msgspec.Struct, frozen=True):
     """Finds victims by trying; the trial is left as the last try had it.
 
     With `whole_units` all pods of a unit use up the budgets that mean them, else none behind the first one

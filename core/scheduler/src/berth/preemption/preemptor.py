@@ -1,14 +1,14 @@
 """Who needs room: a pod, or a pod group together with those of its pods that were tried."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.mirrors.group_trees import AnyGroup, key_of, kind_of
 from berth.objects.pods.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Preemptor:
+class Preemptor(msgspec.Struct, frozen=True):
     """The object that events and conditions name, and the pods that are to be tried again."""
 
     obj: Pod | AnyGroup

@@ -8,8 +8,8 @@ nodes at once (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -29,8 +29,7 @@ from berth.snapshot.snapshot import Snapshot
 PRIORITIES_REMEMBERED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Potential:
+class Potential(msgspec.Struct, frozen=True):
     """The lower-priority pods of one node, the most important first, and what each of them requests.
 
     Shapes: amounts int64 (m, 3 + r): one, cpu and memory with defaults, requests.

@@ -9,8 +9,8 @@ Source: pkg/scheduler/framework/runtime/framework.go RunFilterPluginsWithNominat
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.filter_with_nominated import follow_pods
@@ -34,8 +34,7 @@ def following(framework: Framework, state: CycleState) -> list[PreFilterExtensio
     return [plugin for plugin in framework.extensions if plugin.name not in state.skip_filter]
 
 
-@dataclass(frozen=True, slots=True)
-class ReprieveTurns:
+class ReprieveTurns(msgspec.Struct, frozen=True):
     """The pods that come back to each row, one in each turn, in this order.
 
     Shapes: there bool (k, t), where a row has a pod for a turn; amounts int64 (t, 3 + r, k): how many pods,

@@ -5,7 +5,8 @@ v1.36).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.preemption.candidates import Candidate
@@ -14,8 +15,7 @@ from berth.snapshot.pod_group_states import AnyKey, TreeKey, group_of
 from berth.snapshot.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(msgspec.Struct, frozen=True):
     """Pods that are evicted together or not at all, and how important they are."""
 
     pods: Sequence[PodInfo]

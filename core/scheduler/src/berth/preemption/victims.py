@@ -5,8 +5,8 @@ MoreImportantPod (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.mirrors.listers import Store
@@ -17,8 +17,7 @@ from berth.snapshot.columns.growing import Ints, Rows
 from berth.snapshot.pod_info import PodClass, PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Seniority:
+class Seniority(msgspec.Struct, frozen=True):
     """Which victims of equal priority are more important: those that started earlier.
 
     A victim that has not started counts as started at `unstarted`. Units: seconds since the epoch.

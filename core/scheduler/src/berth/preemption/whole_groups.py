@@ -9,8 +9,8 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.attempt import Attempt
@@ -29,8 +29,7 @@ from berth.snapshot.snapshot import Snapshot
 ONE_ROW = np.ones(1, dtype=bool)
 
 
-@dataclass(frozen=True, slots=True)
-class WholeGroups:
+class WholeGroups(msgspec.Struct, frozen=True):
     """The groups that are evicted as a whole, and their pods on nodes."""
 
     trees: GroupTrees
@@ -75,8 +74,7 @@ class WholeGroups:
                 yield info
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(msgspec.Struct, frozen=True):
     """One node without its less important units; `turns` are those of its pods, by UID."""
 
     trial: PreemptionTrial
@@ -111,15 +109,14 @@ class _Node:
             return False
 
 
-@dataclass(frozen=True, slots=True)
-class UnitDryRun:
+class UnitDryRun(msgspec.Struct, frozen=True):
     """Tries one node after the other whose pods are in units."""
 
     whole: WholeGroups
     beneath: LowerPriorityPods
     budgets: CompiledBudgets
     seniority: Seniority
-    known: dict[AnyKey, Unit] = field(default_factory=dict)
+    known: dict[AnyKey, Unit] = msgspec.field(default_factory=dict)
     """The units of groups that were met so far, in one attempt."""
 
     async def run(self, trial: PreemptionTrial, attempt: Attempt) -> Candidate | Status | None:

@@ -1,7 +1,8 @@
 """What a scheduler counts, by the part that counts it; what is not given counts nothing."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from berth.binding.api_dispatcher import CallMetrics
 from berth.event_handlers.handler import EventHandled, ignore_duration
@@ -15,18 +16,17 @@ def _ignore_profile(profile: str) -> None:
     del profile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreMetrics:
+class CoreMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """The metrics interfaces of a scheduler's parts.
 
     `event_handled` observes the handling of a cluster event, by its label; `over_budget` counts a cycle of a
     profile that used more CPU than it may use.
     """
 
-    queue: QueueMetrics = field(default_factory=QueueMetrics)
-    preemption: PreemptionMetrics = field(default_factory=PreemptionMetrics)
-    pod_groups: PodGroupMetrics = field(default_factory=PodGroupMetrics)
-    calls: CallMetrics = field(default_factory=CallMetrics)
-    claims: ClaimMetrics = field(default_factory=ClaimMetrics)
+    queue: QueueMetrics = msgspec.field(default_factory=QueueMetrics)
+    preemption: PreemptionMetrics = msgspec.field(default_factory=PreemptionMetrics)
+    pod_groups: PodGroupMetrics = msgspec.field(default_factory=PodGroupMetrics)
+    calls: CallMetrics = msgspec.field(default_factory=CallMetrics)
+    claims: ClaimMetrics = msgspec.field(default_factory=ClaimMetrics)
     event_handled: EventHandled = ignore_duration
     over_budget: Callable[[str], None] = _ignore_profile

@@ -1,8 +1,9 @@
 """Where a scheduler gets its plugins from: this process here, others in out_of_tree_plugins.py."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from berth.cache.cache import Cache
 from berth.evaluation.caching.equivalence_cache import EquivalenceCache
@@ -14,8 +15,7 @@ from berth.queue.scheduling_queue import SchedulingQueue
 from berth.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerParts:
+class SchedulerParts(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a scheduler that sidecars follow for as long as it runs.
 
     `rewire` is called with a profile whose plugins wait for other events than before, `wake` to have
@@ -48,8 +48,7 @@ class PluginSource(Protocol):
         """What makes each plugin, by name. Called once."""
 
 
-@dataclass(frozen=True, slots=True)
-class InProcessPlugins:
+class InProcessPlugins(msgspec.Struct, frozen=True):
     """Plugins of this process, and extenders."""
 
     by_name: Mapping[str, PluginFactory]

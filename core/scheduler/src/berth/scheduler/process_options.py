@@ -4,9 +4,10 @@ Source: cmd/kube-scheduler/app/options/options.go (Kubernetes v1.36).
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
 from socket import socket
 from typing import Any
+
+import msgspec
 
 from berth.aggregated_api.replicas import token_file
 from berth.client.transport import REQUEST_SECONDS
@@ -16,8 +17,7 @@ from berth.config.shards import Shard
 from berth.serving.access import ALWAYS_ALLOWED
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(msgspec.Struct, frozen=True):
     """Where the process shows itself; port 0 stands for nowhere."""
 
     address: str = "127.0.0.1"
@@ -31,12 +31,10 @@ class Serving:
     """A socket that listens there already, and is the process's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessOptions:
+class ProcessOptions(msgspec.Struct, frozen=True):
     """What a scheduler process is started with, as files and command line say."""
 
     loaded: LoadedConfig
-    _: KW_ONLY
     sidecars: tuple[SidecarSpec, ...] = ()
     plugins_file: str = ""
     """Where the sidecars are listed; changes of it are followed. Empty for a list that stays as it is."""
@@ -51,12 +49,12 @@ class ProcessOptions:
     record_to: str = ""
     """The folder to record to, empty for not at all."""
     record_most_bytes: int = 1 << 30
-    serving: Serving = field(default_factory=Serving)
-    replica_token_file: str = field(default_factory=token_file)
+    serving: Serving = msgspec.field(default_factory=Serving)
+    replica_token_file: str = msgspec.field(default_factory=token_file)
     """What other replicas know this process by."""
     live_page: bool = False
     """Whether /live is served."""
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Every flag's value, to be shown."""
 
     @property

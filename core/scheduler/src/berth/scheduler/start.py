@@ -1,6 +1,6 @@
 """From a command line to a running scheduler process.
 
-options -> files read -> configuration and plugins -> telemetry -> process
+options -> files read -> the API server's release -> process_start -> process
 """
 
 import asyncio
@@ -9,19 +9,17 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import nullcontext
+from importlib import import_module
 from socket import socket
 
 from berth.config.command_line import StartSettings, ValidatedFlags
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.out_of_tree.transport.socket_access import missing_folder
 from berth.scheduler.errors import FinishedError
-from berth.scheduler.process import run
-from berth.scheduler.process_options import ProcessOptions, Serving
 from berth.scheduler.server_release import settings_for_server
 from berth.serving.errors import StartError
 from berth.serving.listening import listen
 from berth.telemetry.logs import configure_logs
-from berth.telemetry.traces.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -53,37 +51,15 @@ async def _run_for_server(
     stop: asyncio.Event,
     dump: asyncio.Event,
 ) -> None:
-    options, settings = await settings_for_server(options, settings, stop)
-    for warning in options.gate_warnings:
-        log.warning("gate without its effect: %s", warning)
-    tracing = Tracing.from_environment()
-    process = ProcessOptions(
-        settings.loaded,
-        shards=settings.shards,
-        master=options.master,
-        sidecars=settings.sidecars,
-        plugins_file=options.plugins_file,
-        directory=settings.directory,
-        max_in_unschedulable_seconds=options.pod_max_in_unschedulable_pods.seconds,
-        record_to=options.record_to,
-        record_most_bytes=options.record_most_bytes,
-        request_seconds=options.request_timeout.seconds,
-        flags=options.values,
-        live_page=bool(options.value("live-page")),
-        serving=Serving(
-            options.bind_address,
-            options.secure_port,
-            str(options.value("tls-cert-file")),
-            str(options.value("tls-private-key-file")),
-            tuple(options.value("authorization-always-allow-paths")),
-            trusts_front_proxies=not options.value("authentication-skip-lookup"),
-            listener=listener,
-        ),
-    )
+    # Half of what a start costs is the import of what schedules: the API server is asked first.
+    importing = asyncio.create_task(asyncio.to_thread(import_module, "berth.scheduler.process_start"))
     try:
-        await run(process, stop, dump, tracing=tracing)
+        options, settings = await settings_for_server(options, settings, stop)
     finally:
-        tracing.close()
+        await importing
+    from berth.scheduler.process_start import run_process  # noqa: PLC0415 (see above)
+
+    await run_process(options, settings, listener, stop, dump)
     if not settings.loaded.configuration.leader_election.leader_elect:
         raise FinishedError("finished without leader elect")
     log.info("Requested to terminate, exiting")

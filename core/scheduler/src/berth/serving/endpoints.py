@@ -10,7 +10,6 @@ Source: cmd/kube-scheduler/app/server.go Run, newEndpointsHandler (Kubernetes v1
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -43,17 +42,16 @@ def _only_ping() -> dict[str, Check]:
     return {"ping": ping}
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoints:
+class Endpoints(msgspec.Struct, frozen=True):
     """What is shown; `configuration` is the effective v1 one, no `set_verbosity` hides its path."""
 
     metrics: Callable[[Sequence[str]], bytes]
     """The series of these names, all of them where none is named."""
     reset_metrics: Callable[[], Awaitable[None]]
     configuration: Callable[[], Mapping[str, Any]]
-    healthz: Mapping[str, Check] = field(default_factory=_only_ping)
-    livez: Mapping[str, Check] = field(default_factory=_only_ping)
-    readyz: Mapping[str, Check] = field(default_factory=_only_ping)
+    healthz: Mapping[str, Check] = msgspec.field(default_factory=_only_ping)
+    livez: Mapping[str, Check] = msgspec.field(default_factory=_only_ping)
+    readyz: Mapping[str, Check] = msgspec.field(default_factory=_only_ping)
     set_verbosity: Callable[[int], None] | None = None
     plugins: Mount | None = None
     """Puts the paths of plugin administration into the router."""
@@ -65,9 +63,9 @@ class Endpoints:
     """The same as `metrics` in OpenMetrics' text, which has exemplars, for those who ask for it."""
     resource_metrics: Callable[[], Awaitable[bytes]] = _no_bytes
     """What pods request and are limited to; empty in a process that does not lead."""
-    pages: Mapping[str, Page] = field(default_factory=dict)
+    pages: Mapping[str, Page] = msgspec.field(default_factory=dict)
     """More to GET, by path."""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What every answer says of the process."""
 
 

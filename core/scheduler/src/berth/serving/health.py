@@ -8,8 +8,9 @@ Source: apiserver pkg/server/healthz/healthz.go (Kubernetes v1.36).
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 Check = Callable[[], str]
 
@@ -19,8 +20,7 @@ def ping() -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class NotedCheck:
+class NotedCheck(msgspec.Struct, frozen=True):
     """A check with a note, which is no secret and is shown whatever the check answers."""
 
     check: Check

@@ -1,13 +1,12 @@
 """What one update of the snapshot changed, for the copies of it that sidecars keep."""
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.objects.node import Node
 from berth.snapshot.pod_info import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotStep:
+class SnapshotStep(msgspec.Struct, frozen=True):
     """The changes that lead to `generation`, to be followed in the order of the fields.
 
     Each dropped node's row is filled with the last row at that moment; nodes that are new are appended in

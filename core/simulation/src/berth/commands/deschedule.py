@@ -2,12 +2,12 @@
 
 import asyncio
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
 from berth.cli.asking.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.failing import fail
@@ -117,8 +117,7 @@ class EvictionPace(NamedTuple):
     patience_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Planning:
+class _Planning(msgspec.Struct, frozen=True):
     """Makes plans, prints them, and carries them out."""
 
     policy: "Policy"

@@ -2,11 +2,11 @@
 
 import logging
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from berth.cli.failing import fail
 from berth.commands.simulated_scheduler import FEATURE_GATES, RELEASE, read_scheduler
@@ -102,10 +102,10 @@ def run(
         cluster = changed(read, changes)
         options = SimulationOptions(*settings, seed=seed, changes=changes)
         if max_seconds is not None:
-            options = replace(options, max_seconds=max_seconds)
+            options = msgspec.structs.replace(options, max_seconds=max_seconds)
         outcome = simulated(cluster, options)
         if changes:
-            before = summed_up(WITHOUT, simulated(read, replace(options, changes=())))
+            before = summed_up(WITHOUT, simulated(read, msgspec.structs.replace(options, changes=())))
             evicted = sorted(pod.key for pod in evicted_by(read, cluster))
             drain = drain_messages(read, cluster)
             outcome = structs.replace(outcome, evicted=evicted, before=before, drain=drain)

@@ -4,7 +4,7 @@ Pods' annotations for simulations say nothing here: anyone who may write a pod c
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -66,7 +66,7 @@ async def read_live(transport: Transport, policy: Policy, now: datetime) -> Clus
     cluster = ClusterObjects()
     for kind in KINDS:
         # Of pods the finished ones are wanted, too.
-        async for obj, written in list_kind(transport, replace(kind, field_selector="")):
+        async for obj, written in list_kind(transport, msgspec.structs.replace(kind, field_selector="")):
             if isinstance(obj, Pod):
                 cluster.facts[obj.key] = facts_of(written)
                 if obj.status.phase in FINISHED:

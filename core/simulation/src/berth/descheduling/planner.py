@@ -12,7 +12,7 @@ makes bad, is seen in the same plan.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
@@ -185,7 +185,7 @@ class _Planning:
         return notes
 
     async def _run(self, step: _Step) -> None:
-        scene = replace(self._scene, may_go=partial(self._may_go, step))
+        scene = msgspec.structs.replace(self._scene, may_go=partial(self._may_go, step))
         found = await step.strategy.candidates(scene)
         if not found.candidates:
             self._why_none.setdefault((step.profile.name, step.name), found.why_none)

@@ -10,12 +10,11 @@ Only the snapshot knows of trials, as in a pod-group cycle.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
 import numpy as np
-from msgspec.structs import replace
 
 from berth.descheduling.waiting_units import MAX_WAITING, Kind, WaitingUnit, WaitingUnits
 from berth.explain.trying import Trying
@@ -37,8 +36,7 @@ from berth.snapshot.snapshot import Snapshot
 ANEW: Final = "-anew"
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenNodes:
+class ChosenNodes(msgspec.Struct, frozen=True):
     """Where the scheduler would put a pod: any of these nodes, which score best alike; or why nowhere."""
 
     nodes: tuple[str, ...] = ()
@@ -251,7 +249,7 @@ class SimulatedCluster:
 
 def anew(pod: Pod, now: datetime) -> Pod:
     """The pod that its owner makes in place of this one: of the same template, under another UID."""
-    metadata = replace(
+    metadata = msgspec.structs.replace(
         pod.metadata,
         uid=f"{pod.uid}{ANEW}",
         creation_timestamp=now.astimezone(UTC),

@@ -4,8 +4,9 @@ Called by: simulated_cluster, which tries them on what a move leaves; strategies
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_template import PodTemplate
@@ -19,8 +20,7 @@ MAX_WAITING: Final = 100
 Kind = PodTemplate | str | GroupKey
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingUnit:
+class WaitingUnit(msgspec.Struct, frozen=True):
     """A pod that waits, or the waiting pods of a group."""
 
     pods: tuple[Pod, ...]

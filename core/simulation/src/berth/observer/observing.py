@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from berth.client.transport import Transport
 from berth.client.watching.reflector import Reflector
@@ -120,7 +119,9 @@ class _Reading:
     def observed(self, written: bytes) -> ObservedObject:
         """The object with what decisions read, without its version, which moves with every other field."""
         obj: TypedObject = self._kind.decode(written)
-        kept = replace(obj, metadata=replace(obj.metadata, resource_version=""))
+        kept = msgspec.structs.replace(
+            obj, metadata=msgspec.structs.replace(obj.metadata, resource_version="")
+        )
         return ObservedObject(obj.key, self._document(document_of(kept, self._kind)), self._names(obj))
 
     def _document(self, document: bytes) -> bytes:

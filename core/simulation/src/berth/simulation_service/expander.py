@@ -10,7 +10,6 @@ Source: cluster-autoscaler/expander/grpcplugin, expander/waste (kubernetes/autos
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
@@ -37,8 +36,7 @@ Rank = tuple[int, float]
 ALL_FIT, SOME_FIT, UNKNOWN = range(3)
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(msgspec.Struct, frozen=True):
     """An option as the engine reads it; `pods` are those that this scheduler decides on."""
 
     pods: Sequence[Pod]

@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from berth.framework.clock import Clock
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
@@ -15,8 +17,7 @@ from berth.simulation_service.errors import NoForkError
 from berth.simulation_service.limits import ServiceLimits, check
 
 
-@dataclass(frozen=True, slots=True)
-class ForkVersion:
+class ForkVersion(msgspec.Struct, frozen=True):
     """A cluster as a fork has it, and how many bytes of objects were put into it. Not to be changed."""
 
     cluster: ClusterInput

@@ -1,12 +1,11 @@
 """What one client may cost; a caller at a bound gets RESOURCE_EXHAUSTED, with the bound's name and value."""
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.simulation_service.errors import BoundError
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceLimits:
+class ServiceLimits(msgspec.Struct, frozen=True):
     """Bounds, per client where not said otherwise. Units: bytes, seconds."""
 
     message_bytes: int = 32 << 20

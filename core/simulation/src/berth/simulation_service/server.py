@@ -8,12 +8,12 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
+import msgspec
 
 from berth.config.out_of_tree.sidecars import is_loopback, is_unix, socket_path
 from berth.simulation.errors import SimulationError
@@ -35,8 +35,7 @@ CONNECTIONS_MS = 300_000
 """How long a connection may be idle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(msgspec.Struct, frozen=True):
     """Files: the server's certificate and key, and whose certificates clients have to show, if any."""
 
     cert_file: str

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.config import ConfigError, LoadedConfig, load, parse_feature_gates
 from berth.config.complaints import complaint_lines
@@ -34,8 +35,7 @@ _COPIED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(msgspec.Struct, frozen=True):
     """What a scheduler is started with: two files, the gates, and what they amount to."""
 
     scheduler_yaml: str

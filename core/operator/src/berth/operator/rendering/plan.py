@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.config.releases.release import Release, shown
 from berth.operator.kinds import GROUP, Json, SchedulerKey, key_of
@@ -29,8 +30,7 @@ PROFILES = f"{GROUP}/profiles"
 """Annotation of a Deployment: the profiles that its pods serve, as a JSON list."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerPlan:
+class SchedulerPlan(msgspec.Struct, frozen=True):
     """What a Scheduler is to become."""
 
     objects: tuple[Json, ...]

@@ -1,12 +1,11 @@
 """What the operator was installed with that schedulers take over."""
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.config.releases.release import DEFAULT, Release
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerDefaults:
+class SchedulerDefaults(msgspec.Struct, frozen=True):
     """The operator's choices for schedulers that make none, and what it found in the cluster."""
 
     image: str

@@ -7,8 +7,9 @@ it asked for in `count` and `milli` and in the extended resource. Devices of a n
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+
+import msgspec
 
 from berth.sandbox.checker.documents import MILLI_GPU, CheckedPod, NodeFacts
 from berth.sandbox.checker.quantity import UnreadableError, as_text
@@ -22,8 +23,7 @@ MODELS = "gpu-share.berth.dev/models"
 WHOLE = 1000
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """What a pod wants: this many GPUs, this many thousandths of each."""
 
     count: int

@@ -1,9 +1,10 @@
 """The few facts every rule reads from a node's or pod's document."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+import msgspec
 
 from berth.sandbox.checker.quantity import amounts
 from berth.sandbox.checker.requests import pod_requests
@@ -13,8 +14,7 @@ Document = Mapping[str, Any]
 MILLI_GPU = "gpu-share.berth.dev/milli-gpu"
 
 
-@dataclass(frozen=True)
-class NodeFacts:
+class NodeFacts(msgspec.Struct, frozen=True):
     """A node, with what it offers."""
 
     document: Document
@@ -23,8 +23,7 @@ class NodeFacts:
     allocatable: Mapping[str, Fraction]
 
 
-@dataclass(frozen=True)
-class CheckedPod:
+class CheckedPod(msgspec.Struct, frozen=True):
     """A pod that has a node and has not ended, with what it takes."""
 
     document: Document

@@ -1,7 +1,8 @@
 """What a check found."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 
 class Rule(StrEnum):
@@ -20,8 +21,7 @@ class Rule(StrEnum):
     BOUND_ONCE = "bound once"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Violation:
+class Violation(msgspec.Struct, frozen=True, order=True):
     """One broken rule: `subject` is a node or pod, `text` says what is wrong with it."""
 
     rule: Rule
@@ -32,8 +32,7 @@ class Violation:
         return f"{self.rule}: {self.subject}: {self.text}"
 
 
-@dataclass(frozen=True)
-class CheckReport:
+class CheckReport(msgspec.Struct, frozen=True):
     """The violations, sorted, and how much was looked at.
 
     `active` pods are bound and have not ended; only they take room. `with_event` pods are bound and have an

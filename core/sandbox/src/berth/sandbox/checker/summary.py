@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import msgspec
+
 from berth.sandbox.checker.documents import Document, has_ended, node_facts, node_of
 from berth.sandbox.checker.quantity import UnreadableError
 from berth.sandbox.checker.requests import pod_requests
@@ -53,8 +55,7 @@ class PodCounts:
         return self.bound + self.unschedulable + self.waiting
 
 
-@dataclass(frozen=True)
-class ClusterSummary:
+class ClusterSummary(msgspec.Struct, frozen=True):
     """Resources by name, outcomes by schedulerName, and the reasons of all of them together."""
 
     resources: Mapping[str, ResourceUse]

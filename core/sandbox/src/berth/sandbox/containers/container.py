@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from berth.framework.pacing import Backoff, Pauses
 from berth.sandbox.child_process import tied
 from berth.sandbox.containers.probes import Prober
@@ -23,8 +25,7 @@ _LONGEST_PAUSE = 10.0
 _STABLE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """What to start, and where."""
 
     command: Sequence[str]

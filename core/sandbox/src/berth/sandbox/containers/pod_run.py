@@ -5,7 +5,8 @@ Source: pkg/kubelet/kuberuntime/kuberuntime_container.go and KEP-753 (v1.36).
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.sandbox.containers.container import FakeContainer, Launch
 from berth.sandbox.containers.environment import environment, expanded
@@ -17,8 +18,7 @@ _LOOK_AGAIN_SECONDS = 0.2
 _PULL_PROBLEM = "Back-off pulling image"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeServices:
+class NodeServices(msgspec.Struct, frozen=True):
     """What a pod needs of its node. Units: restart_seconds, the first pause before a restart."""
 
     images: Images

@@ -10,7 +10,8 @@ import copy
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.sandbox.errors import ApiError
 from berth.sandbox.kinds.resource import ServedResource
@@ -22,8 +23,7 @@ HASH_LABEL = "pod-template-hash"
 _FINISHED = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class _Pods:
+class _Pods(msgspec.Struct, frozen=True):
     """The pods of one deployment."""
 
     new: list[Json]

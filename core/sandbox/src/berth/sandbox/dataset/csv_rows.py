@@ -7,9 +7,10 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from berth.sandbox.dataset.errors import BrokenLineError, UnreadableSourceError, shown
 
@@ -26,8 +27,7 @@ class CsvColumn(NamedTuple):
     parse: Callable[[str], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """The parsed values of one line, by column name."""
 
     file: str

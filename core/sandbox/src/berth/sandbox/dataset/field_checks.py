@@ -5,8 +5,9 @@ The API server checks objects again, and more; here a mistake gets its file and 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NoReturn
+
+import msgspec
 
 from berth.objects.quantity import nanos
 from berth.sandbox.dataset.documents import Place
@@ -27,8 +28,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 SUBDOMAIN_KINDS = ("Namespace", "Node", "Pod")
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(msgspec.Struct, frozen=True):
     """A value inside a document, which knows the path that leads to it."""
 
     value: Any

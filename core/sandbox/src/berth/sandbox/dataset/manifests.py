@@ -5,9 +5,10 @@ printed can be created in the next. Statuses stay: a node's capacity stands ther
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from berth.sandbox.dataset.documents import Place, read_documents
 from berth.sandbox.dataset.errors import UnreadableSourceError, shown
@@ -19,8 +20,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 SET_BY_SERVER = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 
 
-@dataclass(frozen=True)
-class ManifestFiles:
+class ManifestFiles(msgspec.Struct, frozen=True):
     """Files, or folders whose .yaml, .yml and .json files are read in the order of their names."""
 
     paths: Sequence[Path]

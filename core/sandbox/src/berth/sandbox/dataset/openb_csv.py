@@ -4,8 +4,9 @@ The times and phases of the trace are checked and then left out: they say what a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from berth.sandbox.dataset.assignment import by_gpu
 from berth.sandbox.dataset.csv_rows import Row, matching, optional_whole, read_file, read_rows, whole
@@ -47,8 +48,7 @@ POD_COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class OpenbFiles:
+class OpenbFiles(msgspec.Struct, frozen=True):
     """A folder with a node list and a pod list of the trace, in the files' order."""
 
     folder: Path

@@ -1,8 +1,9 @@
 """What distinguishes one openb node or pod from another, and the names the gpu-share plugin knows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 MILLI_GPU = "gpu-share.berth.dev/milli-gpu"
 """Extended resource: thousandths of a GPU."""
@@ -16,8 +17,7 @@ GPU_MILLI = "gpu-share.berth.dev/milli"
 """Pod annotation: thousandths it wants of each of its GPUs."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class NodeShape:
+class NodeShape(msgspec.Struct, frozen=True, order=True):
     """The figures of a node; `model` is empty where it has no GPU."""
 
     milli_cpu: int
@@ -26,8 +26,7 @@ class NodeShape:
     model: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PodShape:
+class PodShape(msgspec.Struct, frozen=True, order=True):
     """The figures of a task; an empty `models` accepts every model, `gpu_milli` is of each GPU."""
 
     milli_cpu: int

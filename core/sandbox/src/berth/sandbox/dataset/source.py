@@ -1,19 +1,19 @@
 """What every source of nodes and pods gives."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 Document = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Objects:
+class Objects(msgspec.Struct, frozen=True):
     """Kubernetes objects as JSON-able documents, each list in the order of the source."""
 
-    nodes: list[Document] = field(default_factory=list)
-    pods: list[Document] = field(default_factory=list)
-    others: list[Document] = field(default_factory=list)
+    nodes: list[Document] = msgspec.field(default_factory=list)
+    pods: list[Document] = msgspec.field(default_factory=list)
+    others: list[Document] = msgspec.field(default_factory=list)
 
     def in_creation_order(self) -> Iterator[Document]:
         """Yield what others need first: namespaces, definitions, then the rest, nodes and, last, pods."""

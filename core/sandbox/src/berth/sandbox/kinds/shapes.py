@@ -4,15 +4,15 @@ Source: CHANGELOG-1.37.md, CHANGELOG-1.38.md (kubernetes/kubernetes#138219, #142
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from berth.config.releases.release import Release
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseShape:
+class ReleaseShape(msgspec.Struct, frozen=True, kw_only=True):
     """What a server of one release does in its own way."""
 
     pod_groups: str
@@ -29,7 +29,9 @@ class ReleaseShape:
 
 _OF_1_36: Final = ReleaseShape(pod_groups="v1alpha2", device_taint_rules="v1beta2")
 _OF_1_37: Final = ReleaseShape(pod_groups="v1beta1", trees_of_groups="v1alpha3", device_taint_rules="v1")
-_OF_1_38: Final = replace(_OF_1_37, puts_unknown_paths_into_words=True, says_what_was_written=True)
+_OF_1_38: Final = msgspec.structs.replace(
+    _OF_1_37, puts_unknown_paths_into_words=True, says_what_was_written=True
+)
 
 SHAPES: Final[Mapping[Release, ReleaseShape]] = MappingProxyType(
     {(1, 36): _OF_1_36, (1, 37): _OF_1_37, (1, 38): _OF_1_38}

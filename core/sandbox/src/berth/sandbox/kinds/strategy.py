@@ -6,15 +6,15 @@ Source: pkg/registry/*/*/strategy.go and plugin/pkg/admission (v1.36).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.sandbox.errors import Cause
 from berth.sandbox.kinds.resource import ServedResource
 from berth.sandbox.store import Json, SandboxStore
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What a strategy may look at besides the object itself."""
 
     store: SandboxStore

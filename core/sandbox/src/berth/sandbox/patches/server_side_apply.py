@@ -6,8 +6,9 @@ Source: sigs.k8s.io/structured-merge-diff/v6/merge/update.go and apimachinery/pk
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from berth.sandbox import schemas
 from berth.sandbox.errors import ApiError
@@ -19,8 +20,7 @@ _BEFORE: Final = "before-first-apply"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(msgspec.Struct, frozen=True):
     """Who writes, how, and through which version and subresource."""
 
     manager: str

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import msgspec
+
 from berth.sandbox.store import Json
 
 NONE: Final = "<none>"
@@ -17,8 +19,7 @@ UNKNOWN: Final = "<unknown>"
 Cell = Callable[[Json, float], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PrinterColumn:
+class PrinterColumn(msgspec.Struct, frozen=True):
     """One column: its title, how to fill it, and from which width on it is shown (1: only `-o wide`)."""
 
     name: str

@@ -5,10 +5,10 @@ off whose work only it would complete: no pod could be created, no node be sched
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -31,8 +31,7 @@ _POD_GROUPS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(msgspec.Struct, frozen=True):
     """The ports of one cluster, all on loopback."""
 
     etcd: int
@@ -40,8 +39,7 @@ class Ports:
     api_server: int
 
 
-@dataclass(frozen=True, slots=True)
-class Secrets:
+class Secrets(msgspec.Struct, frozen=True):
     """What is written for the two programs: a serving certificate in PEM, and the administrator's token."""
 
     certificate: bytes

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from berth.sandbox.errors import SandboxError
 
@@ -14,8 +15,7 @@ ETCD: Final = "etcd"
 API_SERVER: Final = "kube-apiserver"
 
 
-@dataclass(frozen=True, slots=True)
-class Assets:
+class Assets(msgspec.Struct, frozen=True):
     """The two programs."""
 
     etcd: Path

@@ -5,9 +5,10 @@ import secrets
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+import msgspec
 
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
@@ -35,8 +36,7 @@ SERVER_GRACE_SECONDS: Final = 4.0
 _OK: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class RealOptions:
+class RealOptions(msgspec.Struct, frozen=True):
     """How to run a real control plane; `port` 0 takes a free one. Units: seconds."""
 
     assets: Assets

@@ -9,9 +9,10 @@ Called by: reaching, for explanations; plugin_target, for plugins; live.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
+
+import msgspec
 
 from berth.cli.asking.cluster import KubeconfigCluster, asks_a_cluster
 from berth.cli.asking.secure_port import LOCAL, Server, asks_a_server
@@ -24,8 +25,7 @@ _NO_CLUSTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServerAccess:
+class ServerAccess(msgspec.Struct, frozen=True):
     """The secure port that was named, if any, and the cluster."""
 
     server: Server
@@ -37,8 +37,12 @@ class ServerAccess:
         Raises: ConfigurationError.
         """
         if self.server.url:
-            return replace(self.server, token=asyncio.run(self.token()))
-        return None if self.cluster.known else replace(self.server, url=LOCAL, remedy=_NO_CLUSTER)
+            return msgspec.structs.replace(self.server, token=asyncio.run(self.token()))
+        return (
+            None
+            if self.cluster.known
+            else msgspec.structs.replace(self.server, url=LOCAL, remedy=_NO_CLUSTER)
+        )
 
     async def token(self) -> str:
         """The one given, else the kubeconfig's where the server is verified; "" for none.

@@ -8,12 +8,12 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+import msgspec
 
 from berth.cli.failing import fail
 
@@ -29,8 +29,7 @@ _KUBECTLS_OWN = "~/.kube/config"
 _IN_A_POD = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_MASTER")
 
 
-@dataclass(frozen=True, slots=True)
-class KubeconfigCluster:
+class KubeconfigCluster(msgspec.Struct, frozen=True):
     """The kubeconfig of a user, and a context of it; that of kubectl where none is named."""
 
     kubeconfig: str = ""

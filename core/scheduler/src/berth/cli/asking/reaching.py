@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+import msgspec
 
 from berth.aggregated_api.kinds import DEFAULT_PROFILE, ExplainKind
 from berth.cli.asking.access import ServerAccess, asks_a_scheduler
@@ -33,8 +33,7 @@ _MAY_NOT_IN_NAMESPACE = "; who may view a namespace may: bind ClusterRole view o
 _MAY_NOT = "; it shows pods of all namespaces: bind ClusterRole berth-cluster-viewer by a ClusterRoleBinding"
 
 
-@dataclass(frozen=True, slots=True)
-class Explanations:
+class Explanations(msgspec.Struct, frozen=True):
     """Where explanations come from; every method ends the program with one line where that fails."""
 
     access: ServerAccess

@@ -6,7 +6,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
@@ -14,6 +13,7 @@ from typing import Any, TypeVar, cast
 from urllib.error import HTTPError, URLError
 
 import click
+import msgspec
 
 from berth.cli.failing import fail
 
@@ -24,8 +24,7 @@ ANONYMOUS = "system:anonymous"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(msgspec.Struct, frozen=True):
     """A scheduler's secure port, and who asks."""
 
     url: str

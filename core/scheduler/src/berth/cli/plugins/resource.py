@@ -6,8 +6,9 @@ What is changed reaches all replicas, and lasts.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from berth.cli.asking.cluster import KubeconfigCluster
 from berth.cli.failing import fail
@@ -25,8 +26,7 @@ _NO_KIND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Keeper:
+class Keeper(msgspec.Struct, frozen=True):
     """The namespace whose resources an operator keeps, and how to reach the API server.
 
     Without `namespace` it is the context's; without `scheduler` the only Scheduler there. Every method ends

@@ -8,10 +8,10 @@ Called by: credentials.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from berth.client.errors import ConfigurationError
@@ -38,8 +38,7 @@ TEXTS = {
 KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 
 
-@dataclass(frozen=True)
-class NamedEntry:
+class NamedEntry(msgspec.Struct, frozen=True):
     """One named entry, and the file it stands in."""
 
     file: str
@@ -47,8 +46,7 @@ class NamedEntry:
     value: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class KubeconfigContext:
+class KubeconfigContext(msgspec.Struct, frozen=True):
     """The parts of a kubeconfig that one connection uses."""
 
     paths: str

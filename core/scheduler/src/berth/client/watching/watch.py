@@ -6,8 +6,9 @@ Called by: reflector, which knows what the objects are and what became of them.
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from http import HTTPStatus
+
+import msgspec
 
 from berth.client.connections.connection import BodyStream, Response
 from berth.client.errors import DeadlineError, ServerError
@@ -27,8 +28,7 @@ GRACE_SECONDS = 30.0
 SILENT_SECONDS = 180.0
 
 
-@dataclass(frozen=True)
-class WatchSource:
+class WatchSource(msgspec.Struct, frozen=True):
     """Which objects are wanted: a kind, perhaps of one namespace, perhaps selected."""
 
     resource: Resource

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from berth.client.legible import UNREADABLE, JsonLayout
+from berth.client.legible import UNREADABLE, layout_of
 from berth.client.wire import Page, decode_page
 
 MAX_BYTES = 16 << 20
@@ -77,7 +77,7 @@ class ListPieces:
         """Whole items, of which some may be such that no decoder reads them."""
         text = b"[" + self._rest
         # The last one stays, with what is behind it: a comma, or the end of the list.
-        *spans, _ = JsonLayout(text).nested(2) or [(0, 0)]
+        *spans, _ = layout_of(text).nested(2) or [(0, 0)]
         if not spans:
             return []
         del self._rest[: spans[-1][1] - 1]

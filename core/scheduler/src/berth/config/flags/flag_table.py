@@ -4,9 +4,10 @@ Source: cmd/kube-scheduler/app/options, k8s.io/apiserver, k8s.io/component-base 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
+
+import msgspec
 
 from berth.config.duration import Duration
 
@@ -33,8 +34,7 @@ class Effect(Enum):
     NONE = auto()  # accepted, so that command lines carry over, with a warning
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(msgspec.Struct, frozen=True):
     """A flag: its name without hyphens, the kind and default of its value, what it is for."""
 
     name: str

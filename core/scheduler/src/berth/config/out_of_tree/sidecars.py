@@ -60,15 +60,14 @@ DEFAULT_POLICY: Mapping[ExtensionPoint, FailurePolicy] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ExemptPods:
+class ExemptPods(msgspec.Struct, frozen=True):
     """Pods that a plugin's failures cost nothing: of these namespaces, if any are given, with these labels.
 
     A plugin's own pod belongs here: it is to be scheduled while the plugin is down.
     """
 
     namespaces: frozenset[str] = frozenset()
-    match_labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    match_labels: Mapping[str, str] = msgspec.field(default_factory=lambda: MappingProxyType({}))
 
     def covers(self, pod: Pod) -> bool:
         """Whether the pod is one of them."""
@@ -77,8 +76,7 @@ class ExemptPods:
         return all(pod.labels.get(key) == value for key, value in self.match_labels.items())
 
 
-@dataclass(frozen=True, slots=True)
-class PluginTls:
+class PluginTls(msgspec.Struct, frozen=True):
     """Certificates for a plugin over TCP: whom it has to show, and what we show it.
 
     `server_name` is the name in the plugin's certificate, where that is not its host's.
@@ -140,8 +138,7 @@ class SidecarSpec:
         return may_write(key, self.name, self.metadata_keys)
 
 
-@dataclass(frozen=True, slots=True)
-class SocketDirectory:
+class SocketDirectory(msgspec.Struct, frozen=True):
     """A directory in which plugins appear as NAME.sock; `defaults` are for those that no entry names.
 
     The defaults have neither name nor address; without profiles they attach nothing.

@@ -1,7 +1,8 @@
 """A file's text to the generic tree: JSON where it begins with a brace, YAML everywhere else."""
 
 import json
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.config.errors import DecodeError
 from berth.config.reading.tree import Number, Object, Value
@@ -11,8 +12,7 @@ from berth.config.reading.yaml_values import Conversion
 _JSON_BLANKS = " \t\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class YamlDocument:
+class YamlDocument(msgspec.Struct, frozen=True):
     """The first document of a file: its text, its value, and the YAML keys that were set twice."""
 
     text: str

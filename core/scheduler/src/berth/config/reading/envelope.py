@@ -3,7 +3,7 @@
 Source: apimachinery pkg/runtime/serializer/json (Kubernetes v1.36).
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.config.errors import DecodeError
 from berth.config.go_text import quote
@@ -19,8 +19,7 @@ _ENVELOPE_TYPE = (
 _UNREADABLE = "couldn't get version/kind; json parse error: "
 
 
-@dataclass(frozen=True, slots=True)
-class KindId:
+class KindId(msgspec.Struct, frozen=True):
     """A group, a version and a kind."""
 
     group: str

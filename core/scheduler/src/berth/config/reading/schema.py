@@ -2,10 +2,11 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from berth.config.duration import Duration
 from berth.config.plugin_args import ARGS_TYPES
@@ -28,8 +29,7 @@ class Form(Enum):
     SECTION = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldShape:
+class FieldShape(msgspec.Struct, frozen=True):
     """A field's form, its type's name in messages, and what is inside."""
 
     form: Form
@@ -39,8 +39,7 @@ class FieldShape:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSchema:
+class FieldSchema(msgspec.Struct, frozen=True):
     """A field: the struct's attribute, the name in type errors, and the shape."""
 
     attribute: str

@@ -5,14 +5,14 @@ because type errors quote it; objects keep order and repetitions, because strict
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from berth.config.go_text import json_text
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """A JSON number as written, such as 8.0 or 1e3."""
 
     literal: str
@@ -27,11 +27,10 @@ class Number:
         return float(self.literal) if integer is None or self.literal == "-0" else integer
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(msgspec.Struct, frozen=True):
     """A JSON object: its members in reading order, repetitions included."""
 
-    members: list[tuple[str, "Value"]] = field(default_factory=list)
+    members: list[tuple[str, "Value"]] = msgspec.field(default_factory=list)
 
     def last(self, name: str) -> "Value":
         """Give the value that wins for a name, None where it is absent."""

@@ -6,9 +6,11 @@ Source: sigs.k8s.io/json (v0.0.0-20250730), metav1.Duration.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from berth.config.duration import Duration, parse_duration
 from berth.config.errors import DecodeError
@@ -27,8 +29,7 @@ _INT_BITS: Mapping[str, int] = MappingProxyType({"int32": 32, "int64": 64, "uint
 _BYTE = FieldShape(Form.INTEGER, "uint8")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(msgspec.Struct, frozen=True):
     """Where a value stands: holder and path for type errors, path with indices for strictness."""
 
     holder: str = ""
@@ -43,7 +44,7 @@ class _Place:
         return f"{self.indexed}.{name}" if self.indexed else name
 
     def item(self, index: int) -> "_Place":
-        return replace(self, indexed=f"{self.indexed}[{index}]")
+        return msgspec.structs.replace(self, indexed=f"{self.indexed}[{index}]")
 
 
 @dataclass(slots=True)
@@ -152,7 +153,7 @@ class WireDecoder:
             return self._wrong(shape, value, place, {})
         members: dict[str, Any] = {}
         for name, item in value:
-            inner = replace(place, indexed=place.within(name))
+            inner = msgspec.structs.replace(place, indexed=place.within(name))
             if name in members:
                 self._complain("duplicate", inner.indexed)
             members[name] = "" if item is None else self._value(shape.item, item, inner)

@@ -5,9 +5,9 @@ an anchor may be set again, and a directive for another version than 1.1 is refu
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
 import yaml
 from yaml import events
 from yaml.parser import Parser
@@ -22,8 +22,7 @@ _MAX_DEPTH = 200  # far above any configuration, safely below the interpreter's 
 _SURROGATES = ("\ud800", "\udfff")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScalarNode:
+class ScalarNode(msgspec.Struct, frozen=True, eq=False):
     """A scalar with its explicit tag, or None; `plain` says that it stood without quotes."""
 
     text: str
@@ -32,24 +31,21 @@ class ScalarNode:
     line: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ListNode:
+class ListNode(msgspec.Struct, frozen=True, eq=False):
     """A sequence of nodes."""
 
     items: "list[Node]"
     line: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MapNode:
+class MapNode(msgspec.Struct, frozen=True, eq=False):
     """A mapping: key and value nodes in the order written."""
 
     pairs: "list[tuple[Node, Node]]"
     line: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AliasNode:
+class AliasNode(msgspec.Struct, frozen=True, eq=False):
     """A use of an anchored node."""
 
     target: "Node"

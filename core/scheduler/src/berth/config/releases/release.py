@@ -4,8 +4,9 @@ Source: staging/src/k8s.io/component-base/version and compatibility (Kubernetes 
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from berth.config.errors import ReleaseError
 from berth.config.go_text import quote
@@ -54,8 +55,7 @@ def followed(git_version: str) -> Release | None:
     return min(max((int(found[1]), int(found[2])), RELEASES[0]), RELEASES[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveVersion:
+class EffectiveVersion(msgspec.Struct, frozen=True):
     """The versions that decide what a feature gate is: the program's, the emulated, the oldest beside it."""
 
     binary: Release

@@ -5,15 +5,15 @@ what it does, never by a release; which release has which value is in `RULES` al
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from berth.config.releases.release import DEFAULT, Release
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one release."""
 
     release: Release
@@ -106,7 +106,7 @@ class Rules:
 
 
 _OF_1_36: Final = Rules(release=(1, 36), pod_group_condition="PodGroupScheduled")
-_OF_1_37: Final = replace(
+_OF_1_37: Final = msgspec.structs.replace(
     _OF_1_36,
     release=(1, 37),
     pod_group_condition="PodGroupInitiallyScheduled",
@@ -128,7 +128,7 @@ _OF_1_37: Final = replace(
     pod_events_are_split=True,
     pods_evict_whole_groups=True,
 )
-_OF_1_38: Final = replace(
+_OF_1_38: Final = msgspec.structs.replace(
     _OF_1_37,
     release=(1, 38),
     composite_group_condition="CompositePodGroupInitiallyScheduled",

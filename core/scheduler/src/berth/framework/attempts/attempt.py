@@ -1,7 +1,6 @@
 """One attempt at one pod, as it is handed from step to step of a cycle."""
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_budget import CycleMeter
@@ -12,8 +11,7 @@ from berth.snapshot.columns.growing import Mask, Rows
 from berth.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """The pod, the nodes it is tried on, what plugins remember of it, and the record of it all.
 
     `within` are the only rows that the pod may go to, those of its group's placement; None stands for all.

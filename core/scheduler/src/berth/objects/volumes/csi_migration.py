@@ -4,7 +4,6 @@ Source: csi-translation-lib (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -52,8 +51,7 @@ def _field(name: str) -> Callable[[Source, PersistentVolume | None], str]:
     return lambda source, _: str(source.get(name, ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True):
     """An in-tree plugin and the driver that serves its volumes.
 
     `counted`: its volumes count for the driver on every node that reports drivers at all.

@@ -4,8 +4,9 @@ Source: Kubernetes API conventions on conditions; `berth plugin describe` shows 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from berth.out_of_tree.limits import REFUSAL_BYTES
 from berth.out_of_tree.plugin_text import bounded
@@ -27,8 +28,7 @@ class ConditionType(StrEnum):
     """It took the arguments that it is to have; where it did not, those before may go on serving."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginCondition:
+class PluginCondition(msgspec.Struct, frozen=True):
     """One fact, as it has been since `since` (wall-clock seconds since the epoch)."""
 
     kind: ConditionType

@@ -15,12 +15,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 from uuid import uuid4
 
 import grpc.aio
+import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.framework.clock import SYSTEM_CLOCK, Clock
@@ -76,8 +76,7 @@ class Phase(Enum):
     READY = "ready"
 
 
-@dataclass(frozen=True, slots=True)
-class Listeners:
+class Listeners(msgspec.Struct, frozen=True):
     """Who hears of what a connection meets.
 
     `greeted` is awaited before any state is sent; `answering` is called when its circuit closes again,

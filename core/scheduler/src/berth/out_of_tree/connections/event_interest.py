@@ -8,7 +8,6 @@ Source: proto/berth/plugin/v1/identity.proto EventInterest; KEP-4247.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -53,8 +52,7 @@ Bytes = Callable[[Any], bytes]
 """The API server's JSON of an object as the watch brought it; empty where it is not kept any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interest:
+class Interest(msgspec.Struct, frozen=True):
     """One EventInterest, ready to be evaluated."""
 
     resource: str

@@ -6,7 +6,6 @@ Source: pkg/scheduler/extender.go (v1.36).
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 
 import msgspec
@@ -70,15 +69,14 @@ class AlwaysMayBind:
         """Keep no account."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderContext:
+class ExtenderContext(msgspec.Struct, frozen=True):
     """What all extenders share: the objects' own bytes, whether a trace is kept, what became of bindings."""
 
     nodes: RawObjects[Node]
     pods: RawObjects[Pod]
     sampled: Callable[[bytes], bool] = lambda _: False
     landed: Landed | None = None
-    guard: BindGuard = field(default_factory=AlwaysMayBind)
+    guard: BindGuard = msgspec.field(default_factory=AlwaysMayBind)
     """Asked before each bind call, which is on its account until it is answered."""
 
 

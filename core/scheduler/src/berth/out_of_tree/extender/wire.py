@@ -7,7 +7,6 @@ Source: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (v1.36).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -23,17 +22,15 @@ _Object = dict[str, msgspec.Raw]
 _encode = msgspec.json.encode
 
 
-@dataclass(frozen=True, slots=True)
-class FilterReply:
+class FilterReply(msgspec.Struct, frozen=True):
     """What an extender said of nodes; `names` is None where it named none in either form."""
 
     names: list[str] | None = None
-    failed: dict[str, str] = field(default_factory=dict)
-    unresolvable: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = msgspec.field(default_factory=dict)
+    unresolvable: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class VictimsReply:
+class VictimsReply(msgspec.Struct, frozen=True):
     """The pods that an extender wants evicted on one node, by UID."""
 
     uids: list[str]

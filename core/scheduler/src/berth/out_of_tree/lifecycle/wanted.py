@@ -3,7 +3,7 @@
 Apart from attaching.py, which imports gRPC: a scheduler that hosts no plugin names these, too.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 
@@ -12,8 +12,7 @@ class AttachError(ValueError):
     """A plugin can't be attached, replaced or detached as asked; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredPlugin:
+class DesiredPlugin(msgspec.Struct, frozen=True):
     """A plugin as it is to be: its entry, and the profiles that are to have it beside those that do."""
 
     spec: SidecarSpec

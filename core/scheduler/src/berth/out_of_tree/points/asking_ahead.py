@@ -11,7 +11,6 @@ that pod concerns no other. Source: docs/decisions/0027-asking-ahead.md.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from uuid import uuid4
 
 import msgspec
@@ -34,8 +33,7 @@ ROWS_AHEAD = 64
 """Where more rows changed, pods of that kind have not come for long."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookAhead:
+class LookAhead(msgspec.Struct, frozen=True):
     """What asking ahead needs to know; with no `classes` nothing is asked ahead.
 
     `upcoming` gives about so many pods that are scheduled next, and `soon` is called where rows may have

@@ -7,9 +7,9 @@ Source: proto/berth/plugin/v1/scheduling.proto FilterOverlays.
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -27,8 +27,7 @@ OVERLAYS_A_CALL = 1000
 """Some 40 bytes for each pod that is removed in it keep a call far below gRPC's 4 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class OverlaidNode:
+class OverlaidNode(msgspec.Struct, frozen=True):
     """A node, by its row of the snapshot, and the pods that a simulation adds and removes there."""
 
     node_index: int
@@ -36,8 +35,7 @@ class OverlaidNode:
     added: tuple[PodInfo, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OverlaidRows:
+class OverlaidRows(msgspec.Struct, frozen=True):
     """The rows of a table with simulated pods. Shapes: rows intp (k,)."""
 
     rows: Rows

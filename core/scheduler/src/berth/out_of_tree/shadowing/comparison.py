@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from berth.framework.interface import ReasonCodes, Scores
@@ -46,8 +47,7 @@ Verdict = tuple[ShadowOutcome, str]
 """How the attempt would have gone on, and what the plugin says to that."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedChoice:
+class ObservedChoice(msgspec.Struct, frozen=True):
     """A choice of a node as it was made.
 
     Shapes: rows intp (k,), the nodes that were left to choose from; totals int64 (k,), what they scored.

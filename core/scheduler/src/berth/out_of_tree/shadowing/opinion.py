@@ -9,6 +9,7 @@ Source: docs/protocol.md "Shadow".
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.caching.answer_columns import BOTH, SCORES, VERDICTS, RowAnswers
@@ -32,8 +33,7 @@ class ShadowOpinion:
     normalization: int = scheduling_pb2.NORMALIZATION_NONE
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowQuestion:
+class ShadowQuestion(msgspec.Struct, frozen=True):
     """What to ask a plugin of all `n` nodes of a generation, in the cycle of a pod."""
 
     caller: Caller

@@ -3,9 +3,9 @@
 Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -23,8 +23,7 @@ BY_OTHERS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("turned down by another
 MAX_NAMED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class RoomQuestion:
+class RoomQuestion(msgspec.Struct, frozen=True):
     """What to ask a plugin about a pod that is left without a node of a generation, and why it is."""
 
     caller: Caller

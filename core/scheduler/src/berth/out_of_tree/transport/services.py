@@ -5,10 +5,10 @@ Source: docs/protocol.md "Transport".
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import grpc.aio
+import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.out_of_tree.transport.conversation import Conversation
@@ -22,8 +22,7 @@ from berth_plugin_proto import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
+class Services(msgspec.Struct, frozen=True):
     """Stubs by service; `run` waits until no call can be made any more, and raises why."""
 
     stubs: Mapping[str, Any]

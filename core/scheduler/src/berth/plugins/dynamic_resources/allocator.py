@@ -13,9 +13,10 @@ Source: dynamic-resource-allocation structured/allocator.go (Kubernetes v1.36).
 """
 
 from collections.abc import Generator, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeAlias
+
+import msgspec
 
 from berth.cel import Look, look_at_nothing
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
@@ -43,8 +44,7 @@ It is advanced again only once the way that it gave is at its end, without a sol
 DEAD_END: Way = iter(())
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(msgspec.Struct, frozen=True):
     """An alternative that is being tried, and the devices it may get."""
 
     claim: int

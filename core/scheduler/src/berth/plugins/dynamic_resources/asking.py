@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Pre
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.status import PluginError
 from berth.objects.devices.devices import DeviceClass
@@ -27,8 +28,7 @@ class ClassMissingError(Exception):
     """A request that can't be met while things are as they are; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """One alternative of one request."""
 
     request: str
@@ -57,8 +57,7 @@ class Ask:
         return f"claim {claim.key}: selector #{place - of_class}"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimAsk:
+class ClaimAsk(msgspec.Struct, frozen=True):
     """A claim to allocate: for each of its requests the alternatives, best first."""
 
     claim: ResourceClaim

@@ -5,7 +5,8 @@ fractional ranges and what is an error).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from berth.objects.devices.devices import CapacityPolicy, CapacityRange, DeviceCapacity
 from berth.objects.node import Amount
@@ -31,8 +32,7 @@ class CapacityError(Exception):
     """A request that no device can count; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityRules:
+class CapacityRules(msgspec.Struct, frozen=True):
     """What releases and gates say of capacities (`berth.config.releases`)."""
 
     qualified_names: bool = False
@@ -49,12 +49,11 @@ class CapacityRules:
 AS_WRITTEN = CapacityRules()
 
 
-@dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(msgspec.Struct, frozen=True):
     """What one use of a device takes, by capacity: in nanos, and as it is written."""
 
-    nanos: dict[str, int] = field(default_factory=dict)
-    amounts: dict[str, Amount] = field(default_factory=dict)
+    nanos: dict[str, int] = msgspec.field(default_factory=dict)
+    amounts: dict[str, Amount] = msgspec.field(default_factory=dict)
 
 
 def consumed(device: Device, wanted: Mapping[str, Amount], rules: CapacityRules) -> Consumed | None:

@@ -8,8 +8,9 @@ foreachPodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim (Kuber
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from berth.framework.mirrors.claim_tracker import ClaimTracker
 from berth.framework.mirrors.store import Store
@@ -27,8 +28,7 @@ class UnresolvedClaimError(Exception):
     """A claim of the pod that is not there, or not for it; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimUsers:
+class ClaimUsers(msgspec.Struct, frozen=True):
     """A pod, and its group where that may share claims, as claims are reserved for them.
 
     `of_group` are the UIDs of the pod's claims that are the group's; all others are reserved for the pod.
@@ -47,8 +47,7 @@ class ClaimUsers:
         return claim.reserved_for_any([one.uid for one in (self.pod, self.group) if one is not None])
 
 
-@dataclass(frozen=True, slots=True)
-class PodClaims:
+class PodClaims(msgspec.Struct, frozen=True):
     """Resolves the claims of pods; `groups` is None where groups share none (DRAWorkloadResourceClaims)."""
 
     tracker: ClaimTracker

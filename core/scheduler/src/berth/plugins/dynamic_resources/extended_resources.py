@@ -4,7 +4,6 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresource
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -29,8 +28,7 @@ ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 IN_MEMORY_NAME = "<extended-resources>"
 
 
-@dataclass(frozen=True, slots=True)
-class ExtendedResources:
+class ExtendedResources(msgspec.Struct, frozen=True):
     """What a pod requests of them, the classes behind, and the claim, made already or in memory only."""
 
     requests: Mapping[str, int]
@@ -48,8 +46,7 @@ class ExtendedResources:
         return sorted(self.classes)
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerMapping:
+class ContainerMapping(msgspec.Struct, frozen=True):
     """Which request of the claim serves which resource of which container."""
 
     container: str

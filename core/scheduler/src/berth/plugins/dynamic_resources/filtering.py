@@ -8,6 +8,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Fil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_budget import CycleMeter
@@ -56,8 +57,7 @@ def preference_of(claim: ResourceClaim) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(msgspec.Struct, frozen=True):
     """A claim that has its devices: where they can be used, and whether nothing is expected of them."""
 
     index: int

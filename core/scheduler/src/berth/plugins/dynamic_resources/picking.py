@@ -5,7 +5,8 @@ Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.cel import Look, look_at_nothing
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
@@ -41,8 +42,7 @@ class UnsuitableNodeError(AllocationError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
+class Pick(msgspec.Struct, frozen=True):
     """A device for a request; `taken` where it is shared with others."""
 
     claim: int

@@ -7,9 +7,9 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Fil
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from math import inf
 
+import msgspec
 import numpy as np
 
 from berth.cel import Look
@@ -39,17 +39,15 @@ class SelectorOutOfTimeError(Exception):
     """A selector's evaluation was ended, because the cycle's budget is used up."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAllocation:
+class NodeAllocation(msgspec.Struct, frozen=True):
     """What a node has for a pod: the devices, and the claims that they are for."""
 
     claims: Sequence[ResourceClaim] = ()
-    solution: Solution = field(default_factory=list)
+    solution: Solution = msgspec.field(default_factory=list)
     mappings: Sequence[ContainerMapping] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AllocationTask:
+class AllocationTask(msgspec.Struct, frozen=True):
     """A search under way, what it is for, and when it has to end."""
 
     search: AllocationSearch
@@ -60,8 +58,7 @@ class AllocationTask:
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
-class SearchTerms:
+class SearchTerms(msgspec.Struct, frozen=True):
     """How long one search may take; 0 stands for no limit. Units: seconds."""
 
     clock: Clock

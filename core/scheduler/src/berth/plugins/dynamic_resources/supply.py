@@ -9,8 +9,8 @@ Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.config.releases.rules import DEFAULT_RULES, Rules
@@ -26,8 +26,7 @@ from berth.snapshot.columns.growing import Ints
 HARD = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(msgspec.Struct, frozen=True):
     """Which of the optional parts are on."""
 
     taints: bool = True

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from berth.framework.node_scores import NodeScores
@@ -91,7 +91,7 @@ def focused(kinds: Sequence[PodKind], rules: Sequence[Rule]) -> list[list[PodKin
 
 def _within(kind: PodKind, there: Mask) -> PodKind:
     rows, scores, most, drops = kind.rows[there], kind.scores[there], kind.most[there], kind.drops[there]
-    return replace(kind, rows=rows, scores=scores, most=most, drops=drops)
+    return msgspec.structs.replace(kind, rows=rows, scores=scores, most=most, drops=drops)
 
 
 def _promise(kinds: Sequence[PodKind]) -> tuple[int, int]:

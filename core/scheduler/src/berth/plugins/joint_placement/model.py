@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +33,7 @@ Counts = Mapping[tuple[int, int], int]
 """How many pods of a kind are on a row, by (kind, row)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodKind:
+class PodKind(msgspec.Struct, frozen=True):
     """Pods that are alike, and what the engine says of one of them.
 
     Shapes: rows intp (k,); scores, most int64 (k,), the total score and how many fit on the node; drops

@@ -5,7 +5,6 @@ Towards pods that are placed already, anti-affinity stays with the engine.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -33,8 +32,7 @@ ANY_SKEW = 2**31 - 1
 encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(msgspec.Struct, frozen=True):
     """No pod of the `avoided` kinds is in a domain that has a pod of the kind.
 
     Shapes: place_of int64 (n,), each node's domain, 0 for nodes without the label.
@@ -45,8 +43,7 @@ class Apart:
     place_of: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(msgspec.Struct, frozen=True):
     """A pod of the kind goes where pods of the `sought` kinds are.
 
     `starts` says that the first one may go to any domain, because the kind seeks itself and none is there.
@@ -60,8 +57,7 @@ class Near:
     met: Mask
 
 
-@dataclass(frozen=True, slots=True)
-class Even:
+class Even(msgspec.Struct, frozen=True):
     """Where a pod of the kind is, its domain has at most `max_skew` pods more than the emptiest one.
 
     Shapes: place_of int64 (n,), 0 also for nodes that do not count; pods int64 (v + 1,), placed already;
@@ -80,8 +76,7 @@ class Even:
 Rule = Apart | Near | Even
 
 
-@dataclass(frozen=True, slots=True)
-class Demands:
+class Demands(msgspec.Struct, frozen=True):
     """What one pod requires of others."""
 
     terms: OwnTerms

@@ -1,9 +1,9 @@
 """Solving a program with HiGHS, bounded by counts so that the same program has the same answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from berth.plugins.joint_placement.program import Program
@@ -18,8 +18,7 @@ LESS_THAN_ONE = 0.9
 """Worths are whole numbers but for penalties' halves: a plan this close to the best is the best."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchBounds:
+class SearchBounds(msgspec.Struct, frozen=True):
     """When a search ends without a proof that its plan is the best.
 
     `branches` ends it after the same work always; `seconds` is the guard behind it.

@@ -7,10 +7,10 @@ than a number has bits, its codes number the sums that came up (`patterns.py`).
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,8 +32,7 @@ CODE_TYPES = tuple((int(np.iinfo(kind).max), kind) for kind in (np.uint8, np.uin
 _NOTHING = np.zeros(1, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoredResources:
+class IgnoredResources(msgspec.Struct, frozen=True):
     """Extended resources that this plugin does not check, by name or by the part before the slash."""
 
     names: frozenset[str] = frozenset()
@@ -41,6 +40,9 @@ class IgnoredResources:
 
     def __contains__(self, name: str) -> bool:
         return is_extended(name) and (name in self.names or name.split("/", 1)[0] in self.groups)
+
+
+NOTHING_IGNORED = IgnoredResources()
 
 
 class FitRequest:
@@ -63,7 +65,7 @@ class FitRequest:
     def __init__(
         self,
         requests: Mapping[str, int],
-        ignored: IgnoredResources = IgnoredResources(),
+        ignored: IgnoredResources = NOTHING_IGNORED,
         delegated: AbstractSet[str] = frozenset(),
     ) -> None:
         self._delegated = delegated
@@ -246,7 +248,7 @@ def fits_when_empty(
     offers = node.allocatable
     return node.allowed_pods >= 1 and all(
         offers.get(name, 0) >= amount or (name in delegated and offers.get(name, 0) <= 0)
-        for name, amount in checked(requests, IgnoredResources()).items()
+        for name, amount in checked(requests, NOTHING_IGNORED).items()
     )
 
 

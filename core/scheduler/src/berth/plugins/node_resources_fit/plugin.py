@@ -1,7 +1,8 @@
 """The plugin itself: its extension points, wired to filtering, scoring and hints."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.config.plugin_args import NodeResourcesFitArgs
 from berth.framework.attempts.cycle_state import CycleState
@@ -40,8 +41,7 @@ from berth.snapshot.pod_group_states import AnyKey
 from berth.snapshot.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredRequest:
+class ScoredRequest(msgspec.Struct, frozen=True):
     """What scoring takes the pod to request, and the classes behind what devices are to serve."""
 
     amounts: Units

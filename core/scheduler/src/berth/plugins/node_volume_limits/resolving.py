@@ -1,7 +1,8 @@
 """From a claim to the volume that a driver counts, or will count once the claim has one."""
 
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from berth.framework.mirrors.listers import Listers
 from berth.objects.pods.pod_volumes import ClaimUse, Disk, PlacedVolume
@@ -35,8 +36,7 @@ class AnswerSource(NamedTuple):
 CLAIM, VOLUME, STORAGE_CLASS = "claim", "volume", "class"
 
 
-@dataclass(frozen=True, slots=True)
-class Resolver:
+class Resolver(msgspec.Struct, frozen=True):
     """Looks claims up in the watched objects."""
 
     listers: Listers

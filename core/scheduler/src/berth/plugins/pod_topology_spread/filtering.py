@@ -1,8 +1,8 @@
 """Counting for the hard constraints."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.interface import ReasonCodes
@@ -67,8 +67,7 @@ class SpreadTally:
         return pods, np.where(domains < max(min_domains, 1), 0, smallest)
 
 
-@dataclass(frozen=True, slots=True)
-class DomainDelta:
+class DomainDelta(msgspec.Struct, frozen=True):
     """What pods that came and went change for one constraint, row by row.
 
     Shapes: shift int64 (k,), pods more in the row's domain; touched bool (k,), where any came or went.

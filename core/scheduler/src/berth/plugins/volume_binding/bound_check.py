@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go checkBindings (K
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.handle import Handle
 from berth.objects.node import Node
@@ -24,8 +25,7 @@ class BindingFailedError(Exception):
     """The claims cannot be bound; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundCheck:
+class BoundCheck(msgspec.Struct, frozen=True):
     """What was written for one pod, compared with what the watches tell."""
 
     handle: Handle

@@ -5,8 +5,8 @@ Volumes that are bound to other claims, most of them in most clusters, are not l
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.mirrors.listers import AssumeCache, Store
@@ -127,8 +127,7 @@ def side_by_side(reached: Sequence[Rows], indices: Sequence[int]) -> tuple[Rows,
     return np.concatenate(reached), np.repeat(np.array(indices, dtype=np.int64), sizes)
 
 
-@dataclass(frozen=True, slots=True)
-class VolumePool:
+class VolumePool(msgspec.Struct, frozen=True):
     """The volumes of one class that some claims choose from: free ones by size, then kept ones.
 
     `taken` are the free ones that are assumed to be taken.

@@ -4,8 +4,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go FindPodVolumes (
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,16 +23,14 @@ from berth.snapshot.snapshot import Snapshot
 OUT_OF_REACH, NO_VOLUME, NO_STORAGE, NO_SUCH_VOLUME = 1, 2, 4, 8
 
 
-@dataclass(frozen=True, slots=True)
-class NodeVolumes:
+class NodeVolumes(msgspec.Struct, frozen=True):
     """What the pod would get on one node: free volumes for some claims, new ones for others."""
 
     static: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
     provisions: tuple[PersistentVolumeClaim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundVolumes:
+class FoundVolumes(msgspec.Struct, frozen=True):
     """What the pod would get on every node.
 
     Shapes: problems uint8 (n,), the sum of what is wrong, 0 where all claims can be served.

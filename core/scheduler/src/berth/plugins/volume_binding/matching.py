@@ -4,8 +4,8 @@ Source: component-helpers storage/volume/pv_helpers.go FindMatchingVolume (Kuber
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.objects.label_selector import EVERYTHING, InvalidSelectorError, compile_selector
@@ -20,8 +20,7 @@ AT_ONCE = 4
 """How many times as many (node, volume) pairs as there are nodes are looked at in one step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """Which volume of the pool the claim would get on each node.
 
     Shapes: chosen int64 (n,), an index into the pool, NONE where the claim gets none.

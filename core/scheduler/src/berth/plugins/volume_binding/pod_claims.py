@@ -1,7 +1,8 @@
 """The claims of a pod, and whether they have a volume or wait for the pod's node to get one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.mirrors.listers import Listers
 from berth.framework.status import PluginError
@@ -17,8 +18,7 @@ class RejectedClaimError(Exception):
     """A claim that no node can serve as it is; the text is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodVolumeClaims:
+class PodVolumeClaims(msgspec.Struct, frozen=True):
     """Claims with a volume, and claims that get one once the pod has a node."""
 
     bound: tuple[PersistentVolumeClaim, ...]

@@ -4,8 +4,7 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go checkVolumeProvi
 (Kubernetes v1.36).
 """
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from berth.framework.mirrors.listers import Listers
@@ -20,8 +19,7 @@ NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Provision:
+class Provision(msgspec.Struct, frozen=True):
     """Where a volume would be made for the claim, and what its part of the cluster has left.
 
     Shapes: wanted bool (n,); capacity int64 (n,), bytes, UNKNOWN where nothing is reported.
@@ -32,8 +30,7 @@ class Provision:
     capacity: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Provisioner:
+class Provisioner(msgspec.Struct, frozen=True):
     """Answers for one claim after another, all nodes at once."""
 
     listers: Listers

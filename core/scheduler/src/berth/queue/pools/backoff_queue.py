@@ -8,9 +8,10 @@ Source: pkg/scheduler/backend/queue/backoff_queue.go (Kubernetes v1.36).
 import logging
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import chain
 from math import floor, inf
+
+import msgspec
 
 from berth.framework.pacing import Backoff
 from berth.framework.queueing.queued_pod import QueuedPodInfo
@@ -19,8 +20,7 @@ from berth.queue.pools.record_heap import Order, RecordHeap, ShardOf, whole
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class BackoffPolicy:
+class BackoffPolicy(msgspec.Struct, frozen=True):
     """When pods have waited enough. `windowed` floors to whole seconds (SchedulerPopFromBackoffQ)."""
 
     initial_seconds: int = 1

@@ -13,8 +13,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.recordings.calls.frames import framed
@@ -53,8 +54,7 @@ _SYNC = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(msgspec.Struct, frozen=True):
     """How much is recorded: until so many attempts ended or so many seconds passed, but never more bytes."""
 
     attempts: int | None = None
@@ -62,8 +62,7 @@ class Extent:
     max_bytes: int = MAX_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """What a recording begins with: the plugin's words, each profile's arguments, the state."""
 
     handshake: identity_pb2.HandshakeResponse

@@ -7,10 +7,11 @@ that falls behind is begun anew with a list.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from berth.framework.clock import Clock
 from berth.recordings.cluster.events import END, SUFFIX, End, ObserverHeader, Verb, line_of
@@ -24,8 +25,7 @@ PATTERNS: Final = (f"*{SUFFIX}", "*.cluster.zst")
 """Files of these names are recordings of a cluster, those of earlier versions included."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileBounds:
+class FileBounds(msgspec.Struct, frozen=True):
     """How large a file becomes, and how many there are."""
 
     max_bytes: int

@@ -9,9 +9,9 @@ Source: pkg/scheduler/backend/cache/debugger (Kubernetes v1.36).
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from berth.cache.cache import Cache
@@ -28,8 +28,7 @@ log = logging.getLogger(__name__)
 SUMS = ("requested", "non_zero", "ports", "claims", "allocatable", "allowed_pods")
 
 
-@dataclass(frozen=True, slots=True)
-class CacheDebugger:
+class CacheDebugger(msgspec.Struct, frozen=True):
     """Looks at a core and at the mirrors that feed it; `turn` is the scheduling loop's lock."""
 
     scheduler: Scheduler

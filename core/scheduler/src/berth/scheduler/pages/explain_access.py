@@ -4,7 +4,6 @@ status_pages.py mounts the pages; election.py has the leases carry what `publish
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -41,8 +40,7 @@ def published(
     return annotations
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainAccess:
+class ExplainAccess(msgspec.Struct, frozen=True):
     """What routing takes beside the scheduler itself; everything here belongs to the control thread."""
 
     requests: Transport

@@ -4,7 +4,6 @@ Requests come from berth.aggregated_api.routing, which explain_access.py puts in
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -85,8 +84,7 @@ def new_overviews(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainingHere:
+class ExplainingHere(msgspec.Struct, frozen=True, kw_only=True):
     """This scheduler, as routing asks for it; its loop answers."""
 
     identity: str

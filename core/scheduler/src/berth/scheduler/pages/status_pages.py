@@ -10,10 +10,11 @@ Source: cmd/kube-scheduler/app/server.go newEndpointsHandler (Kubernetes v1.36).
 import asyncio
 import os
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from berth.config.dump import to_v1
 from berth.config.shards import Shard
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from berth.serving.endpoints import Endpoints, Mount, Page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusPages:
+class StatusPages(msgspec.Struct, frozen=True, kw_only=True):
     """What is answered on each path.
 
     `synced` and `ending` say why the process is not ready, "" where it is.
@@ -65,7 +65,7 @@ class StatusPages:
     ending: Check
     live: Collector | None = None
     """What the live page shows; None where it is not served."""
-    loop_thread: int = field(default_factory=get_ident)
+    loop_thread: int = msgspec.field(default_factory=get_ident)
     """The thread of the scheduling loop, in which the pages are made."""
 
     def endpoints(self) -> "Endpoints":

@@ -7,7 +7,6 @@ The first list of a kind that is not served would be tried again for ever, and t
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -54,13 +53,12 @@ class DiscoveryReader(Protocol):
         """Send a request; gives the response, whatever its status."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerKinds:
+class ServerKinds(msgspec.Struct, frozen=True):
     """What an API server has of the newer kinds."""
 
     absent: frozenset[Resource] = frozenset()
     """Those that it does not serve in any version."""
-    versions: Mapping[Resource, Resource] = field(default_factory=dict)
+    versions: Mapping[Resource, Resource] = msgspec.field(default_factory=dict)
     """Those that it serves in another version than `client.resources` names, as it serves them."""
 
     def served(self, kind: Resource) -> Resource:

@@ -6,8 +6,9 @@ v1.36).
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.cache.errors import CacheCorruptedError
 from berth.client import resources
@@ -60,8 +61,7 @@ FATAL = (CacheCorruptedError,)
 """Cache and watch contradict each other: only a new process knows better."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(msgspec.Struct, frozen=True):
     """A kind that is looked up: what it decodes to, the store that keeps it, and its name in events."""
 
     resource: Resource

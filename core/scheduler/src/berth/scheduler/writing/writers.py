@@ -1,6 +1,6 @@
 """Everything that the core writes to the API server with, refused while this process does not lead."""
 
-from dataclasses import dataclass
+import msgspec
 
 from berth.client.api import Api
 from berth.client.pods import PodWrites
@@ -14,8 +14,7 @@ from berth.scheduler.writing.pod_writer import PodWriter
 from berth.scheduler.writing.volume_writer import ApiVolumeWriter
 
 
-@dataclass(frozen=True, slots=True)
-class Writers:
+class Writers(msgspec.Struct, frozen=True):
     """A writer for each kind of object; `may_write` says whether a write may leave."""
 
     pods: PodWriter

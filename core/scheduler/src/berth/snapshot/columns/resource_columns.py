@@ -6,9 +6,9 @@ so is what pods hold of a resource without a place: where no node offers it, no 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+import msgspec
 import numpy as np
 
 from berth.objects.pods.pod_requests import Units
@@ -23,8 +23,7 @@ NOWHERE: Mapping[int, int] = {}
 NO_AMOUNTS: Units = {}
 
 
-@dataclass(frozen=True, slots=True)
-class RowSums:
+class RowSums(msgspec.Struct, frozen=True):
     """What the pods of one row hold; `apart` is what they hold of resources without a place.
 
     Shapes: requested int64 (r,), non_zero int64 (2,).

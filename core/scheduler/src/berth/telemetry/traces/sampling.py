@@ -9,8 +9,9 @@ own, so that a backlog of pods that fit nowhere neither floods a collector nor h
 import os
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.telemetry.errors import SettingError
@@ -55,16 +56,15 @@ def _no_more() -> Rate:
     return Rate(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
+class Sampling(msgspec.Struct, frozen=True):
     """A ratio of all attempts, and beside it those that went wrong or took long, up to their rates.
 
     Units: `bound`, of 2**64 trace ids, how many are sampled; `slow_ns`, of the scheduling cycle alone.
     """
 
     bound: int = _ALL
-    failed: Rate = field(default_factory=_no_more)
-    slow: Rate = field(default_factory=_no_more)
+    failed: Rate = msgspec.field(default_factory=_no_more)
+    slow: Rate = msgspec.field(default_factory=_no_more)
     slow_ns: int = int(DEFAULT_SLOW_SECONDS * 1e9)
 
     @classmethod

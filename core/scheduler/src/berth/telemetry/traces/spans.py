@@ -14,7 +14,6 @@ spans from here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -71,8 +70,7 @@ class Span(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=F
 UNSET_STATUS = SpanStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class EndedCycle:
+class EndedCycle(msgspec.Struct, frozen=True):
     """A finished record, and its status in words.
 
     A rejection is put into words from the snapshot of the moment, so that is done when the attempt ends.

@@ -1,9 +1,10 @@
 """The load of a cluster as a plan goes by it, or why there is none."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from berth.config.descheduling.metrics_rules import METRIC_RESOURCE
 from berth.config.descheduling.policy import MetricsUtilization
@@ -17,8 +18,7 @@ MAX_NAMED: Final = 5
 Amounts = Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(msgspec.Struct, frozen=True):
     """What is in use, in the scheduler's units; of MetricResource in percent.
 
     `pods` are by key, None where the source has numbers of nodes alone.
@@ -44,8 +44,7 @@ class Load:
         return f"{what}: neither relieved nor counted on; {remedy}"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadFailure:
+class LoadFailure(msgspec.Struct, frozen=True):
     """A source without an answer; the text names it, what happened, and what to do."""
 
     text: str

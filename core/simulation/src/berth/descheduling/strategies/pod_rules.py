@@ -5,7 +5,7 @@ Both are the engine's own rules: the pod is taken out on trial, and the plugin i
 
 from typing import Final
 
-from msgspec.structs import replace
+import msgspec
 
 from berth.config.descheduling.policy import InterPodAntiAffinityArgs, TopologySpreadArgs
 from berth.config.descheduling.policy_file import HARD
@@ -130,7 +130,7 @@ class TopologySpread:
         if pod.template not in self._strict_of:
             self._strict_of[pod.template] = self._made_strict(pod.template)
         strict = self._strict_of[pod.template]
-        return None if strict is None else replace(pod, template=strict)
+        return None if strict is None else msgspec.structs.replace(pod, template=strict)
 
     def _made_strict(self, template: PodTemplate) -> PodTemplate | None:
         own = template.spec.topology_spread_constraints
@@ -138,9 +138,11 @@ class TopologySpread:
             # The profile's default constraints may be hard ones.
             return template if HARD in self._actions else None
         chosen = tuple(
-            replace(each, when_unsatisfiable=HARD) for each in own if each.when_unsatisfiable in self._actions
+            msgspec.structs.replace(each, when_unsatisfiable=HARD)
+            for each in own
+            if each.when_unsatisfiable in self._actions
         )
         if not chosen:
             return None
-        spec = replace(template.spec, topology_spread_constraints=chosen)
+        spec = msgspec.structs.replace(template.spec, topology_spread_constraints=chosen)
         return interned(template.namespace, template.labels, template.owner_references, spec)

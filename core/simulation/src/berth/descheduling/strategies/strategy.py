@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from berth.config.descheduling.policy import ALL_NAMESPACES, Namespaces, PolicySelector
 from berth.config.descheduling.policy_file import compiled
@@ -51,8 +52,7 @@ Judge = Callable[[str], Judgement]
 """Judges a node, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(msgspec.Struct, frozen=True):
     """What strategies look at. `sources` are the nodes that pods may be taken from.
 
     `stays` are the UIDs of moved pods. `taken` counts them by strategy and node, `given` by strategy
@@ -63,13 +63,13 @@ class Scene:
     facts: Mapping[str, PodFacts]
     ended: Mapping[str, Pod]
     sources: frozenset[str]
-    loads: Loads = field(default_factory=dict)
-    moved: list[tuple[Pod, str]] = field(default_factory=list)
-    given: Counter[tuple[str, str]] = field(default_factory=Counter)
+    loads: Loads = msgspec.field(default_factory=dict)
+    moved: list[tuple[Pod, str]] = msgspec.field(default_factory=list)
+    given: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
     may_go: Callable[[Pod], bool] = lambda pod: True  # noqa: ARG005
     """Whether the profile, budgets and limits let a pod be evicted."""
-    stays: set[str] = field(default_factory=set)
-    taken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    stays: set[str] = msgspec.field(default_factory=set)
+    taken: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)
 
     @property
     def now(self) -> datetime:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from msgspec.structs import replace
+import msgspec
 
 from berth.objects.label_selector import InvalidSelectorError, Requirement
 from berth.objects.node import Node
@@ -161,9 +161,11 @@ def _for_node(like: Pod, name: str) -> Pod:
     """The pod as the controller makes it for that node."""
     only = NodeSelectorTerm(match_fields=(Requirement(NAME_FIELD, "In", (name,)),))
     affinity = like.spec.affinity or Affinity()
-    required = replace(
+    required = msgspec.structs.replace(
         affinity.node_affinity or NodeAffinity(),
         required_during_scheduling_ignored_during_execution=NodeSelector((only,)),
     )
-    affinity = replace(affinity, node_affinity=required)
-    return like.with_spec(replace(like.spec, affinity=affinity, tolerations=_tolerations(like.spec)))
+    affinity = msgspec.structs.replace(affinity, node_affinity=required)
+    return like.with_spec(
+        msgspec.structs.replace(like.spec, affinity=affinity, tolerations=_tolerations(like.spec))
+    )

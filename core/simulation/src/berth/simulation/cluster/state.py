@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec.structs import replace
+import msgspec
 
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
@@ -55,7 +55,9 @@ class ClusterState:
     def note(self, obj: T) -> T:
         """Replace an object by one that differs in nothing that decisions read; it as stored."""
         self._version += 1
-        stored = replace(obj, metadata=replace(obj.metadata, resource_version=str(self._version)))
+        stored = msgspec.structs.replace(
+            obj, metadata=msgspec.structs.replace(obj.metadata, resource_version=str(self._version))
+        )
         held = self._objects.setdefault(type(obj), {})
         old = held.get(obj.key)
         held[obj.key] = stored

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
+import msgspec
 
 from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
@@ -65,9 +65,11 @@ class Workloads:
         if key in self._taken:
             return None
         self._taken.add(key)
-        metadata = replace(like.metadata, name=name, uid=f"{owner}/{number}")
+        metadata = msgspec.structs.replace(like.metadata, name=name, uid=f"{owner}/{number}")
         if duration is not None:
-            metadata = replace(metadata, annotations={**metadata.annotations, DURATION: str(duration)})
+            metadata = msgspec.structs.replace(
+                metadata, annotations={**metadata.annotations, DURATION: str(duration)}
+            )
         pod = Pod(metadata=metadata, template=like.template, status=NO_STATUS)
         self._owner_of[key] = self._owners[owner]
         self._put(pod)

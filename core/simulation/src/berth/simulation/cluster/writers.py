@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, OnBound, PodGoneError
@@ -64,7 +63,7 @@ class PodsInMemory:
         if current is None or current.uid != pod.uid or current.node_name:
             done(BindRefusedError(f'pods "{pod.key}" not found, or bound already'))
             return
-        status = replace(
+        status = msgspec.structs.replace(
             current.status,
             phase="Running",
             nominated_node_name="",
@@ -72,8 +71,10 @@ class PodsInMemory:
         )
         metadata = current.metadata
         if annotations:
-            metadata = replace(metadata, annotations={**metadata.annotations, **annotations})
-        bound = self._state.put(replace(current.placed_on(node_name), metadata=metadata, status=status))
+            metadata = msgspec.structs.replace(metadata, annotations={**metadata.annotations, **annotations})
+        bound = self._state.put(
+            msgspec.structs.replace(current.placed_on(node_name), metadata=metadata, status=status)
+        )
         done(None)
         self._on_bound(bound)
 
@@ -85,23 +86,23 @@ class PodsInMemory:
         status = current.status
         if condition is not None:
             others = tuple(c for c in status.conditions if c.type != condition.type)
-            status = replace(status, conditions=(*others, condition))
+            status = msgspec.structs.replace(status, conditions=(*others, condition))
         if nominated_node_name is not None:
-            status = replace(status, nominated_node_name=nominated_node_name)
+            status = msgspec.structs.replace(status, nominated_node_name=nominated_node_name)
         if status.nominated_node_name != current.status.nominated_node_name:
-            self._state.put(replace(current, status=status))
+            self._state.put(msgspec.structs.replace(current, status=status))
         elif status != current.status:
-            self._state.note(replace(current, status=status))
+            self._state.note(msgspec.structs.replace(current, status=status))
 
     async def patch_pod_metadata(self, pod: Pod, patch: Mapping[str, Any]) -> None:
         """Merge labels and annotations into the pod. Raises: PodGoneError."""
         current = self._current(pod)
-        metadata = replace(
+        metadata = msgspec.structs.replace(
             current.metadata,
             labels={**current.labels, **(patch.get("labels") or {})},
             annotations={**current.metadata.annotations, **(patch.get("annotations") or {})},
         )
-        self._state.put(replace(current, metadata=metadata))
+        self._state.put(msgspec.structs.replace(current, metadata=metadata))
 
     async def delete_pod(self, pod: Pod) -> None:
         """Take the pod away at once; the budgets that cover it allow one disruption less from now on.
@@ -113,7 +114,11 @@ class PodsInMemory:
             if budget.namespace != pod.namespace or not _covers(budget, pod):
                 continue
             left = max(0, budget.status.disruptions_allowed - 1)
-            self._state.put(replace(budget, status=replace(budget.status, disruptions_allowed=left)))
+            self._state.put(
+                msgspec.structs.replace(
+                    budget, status=msgspec.structs.replace(budget.status, disruptions_allowed=left)
+                )
+            )
         self._state.remove(current)
 
     def _current(self, pod: Pod) -> Pod:
@@ -158,10 +163,10 @@ class VolumesInMemory:
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
         self._state.put(
-            replace(
+            msgspec.structs.replace(
                 claim,
-                metadata=replace(claim.metadata, annotations=annotations),
-                spec=replace(claim.spec, volume_name=volume.name),
+                metadata=msgspec.structs.replace(claim.metadata, annotations=annotations),
+                spec=msgspec.structs.replace(claim.spec, volume_name=volume.name),
                 status=StoragePhase(BOUND),
             )
         )
@@ -204,7 +209,7 @@ class ClaimsInMemory:
         """Create the claim under a name of its own."""
         self._made += 1
         name = f"{generate_name}{self._made}"
-        metadata = replace(claim.metadata, name=name, uid=f"{claim.namespace}/{name}")
+        metadata = msgspec.structs.replace(claim.metadata, name=name, uid=f"{claim.namespace}/{name}")
         return self._state.put(ResourceClaim(metadata=metadata, spec=claim.spec))
 
     async def reserve(
@@ -216,20 +221,26 @@ class ClaimsInMemory:
             raise ClaimWriteError(f"claim {claim.key} is not what it was taken for")
         status = current.status
         others = tuple(c for c in status.reserved_for if c.uid != consumer.uid)
-        status = replace(status, reserved_for=(*others, consumer), allocation=allocation or status.allocation)
-        return self._state.put(replace(current, status=status))
+        status = msgspec.structs.replace(
+            status, reserved_for=(*others, consumer), allocation=allocation or status.allocation
+        )
+        return self._state.put(msgspec.structs.replace(current, status=status))
 
     async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
         """Take the consumer out. Raises: ClaimWriteError."""
         current = self._current(claim)
         kept = tuple(c for c in current.status.reserved_for if c.uid != consumer.uid)
-        return self._state.put(replace(current, status=replace(current.status, reserved_for=kept)))
+        return self._state.put(
+            msgspec.structs.replace(
+                current, status=msgspec.structs.replace(current.status, reserved_for=kept)
+            )
+        )
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
         """Take what the claim has out of it. Raises: ClaimWriteError."""
         current = self._current(claim)
-        status = replace(current.status, allocation=None, reserved_for=(), devices=())
-        return self._state.put(replace(current, status=status))
+        status = msgspec.structs.replace(current.status, allocation=None, reserved_for=(), devices=())
+        return self._state.put(msgspec.structs.replace(current, status=status))
 
     async def delete(self, claim: ResourceClaim) -> None:
         """Take the claim away; one that is gone is no matter."""
@@ -241,8 +252,8 @@ class ClaimsInMemory:
         if current is None or current.uid != pod.uid:
             raise ClaimWriteError(f'pods "{pod.key}" not found')
         published = {"resourceClaimName": claim_name, "requestMappings": list(mappings)}
-        status = replace(current.status, extended_resource_claim_status=published)
-        self._state.put(replace(current, status=status))
+        status = msgspec.structs.replace(current.status, extended_resource_claim_status=published)
+        self._state.put(msgspec.structs.replace(current, status=status))
 
     def _current(self, claim: ResourceClaim) -> ResourceClaim:
         current = self._state.get(ResourceClaim, claim.key)
@@ -263,5 +274,5 @@ class PodGroupsInMemory:
         if current is None or current.uid != group.uid:
             return
         others = tuple(c for c in current.status.conditions if c.type != condition.type)
-        status = replace(current.status, conditions=(*others, condition))
-        self._state.note(replace(current, status=status))
+        status = msgspec.structs.replace(current.status, conditions=(*others, condition))
+        self._state.note(msgspec.structs.replace(current, status=status))

@@ -9,7 +9,6 @@ Called by: `berth simulate compare`; a sweep's runs are summed up the same way.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, cast
 
 import msgspec
@@ -94,10 +93,10 @@ def weighed(loaded: LoadedConfig, plugin: str, weight: int) -> LoadedConfig:
     for profile in loaded.profiles:
         named = tuple((name, weight if name == plugin else held) for name, held in profile.points[point])
         there |= any(name == plugin for name, _ in named)
-        changed.append(replace(profile, points={**profile.points, point: named}))
+        changed.append(msgspec.structs.replace(profile, points={**profile.points, point: named}))
     if not there:
         raise InputError(f"--sweep: {plugin}: no profile scores by a plugin of that name")
-    return replace(loaded, profiles=tuple(changed))
+    return msgspec.structs.replace(loaded, profiles=tuple(changed))
 
 
 def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ known by everything that its outcome depends on, the contents of the input and t
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -66,8 +65,7 @@ class Sweep(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     runs: list[SimulationSummary]
 
 
-@dataclass(frozen=True, slots=True)
-class SweepInput:
+class SweepInput(msgspec.Struct, frozen=True):
     """What all runs of a sweep have in common."""
 
     inputs: tuple[str, ...]

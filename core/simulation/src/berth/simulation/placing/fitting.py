@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
+import msgspec
+
 from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.placing.growing_cluster import GrowingCluster, UnplacedPods
@@ -39,8 +41,7 @@ class Objective(StrEnum):
     PRICE = "price"
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(msgspec.Struct, frozen=True):
     """New nodes by shape, and what they come to.
 
     `placed` are the pods that got a node once the new ones were there. `waste` is the part of the new nodes
@@ -54,8 +55,7 @@ class Added:
     price: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class FittingNodes:
+class FittingNodes(msgspec.Struct, frozen=True):
     """What would make the pods fit. `placed` counts those that fit without a new node."""
 
     placed: int

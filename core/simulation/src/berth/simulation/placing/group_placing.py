@@ -8,8 +8,9 @@ Called by: growing_cluster.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+import msgspec
 
 from berth.framework.attempts.cycle_budget import UNMETERED
 from berth.framework.queueing.queued_pod import QueuedPodInfo, turn_in_group
@@ -46,7 +47,9 @@ class GroupPlacing:
         cycle = simulation.core.schedule_one.groups
         self._cycle: PodGroupCycle | None = None
         if isinstance(cycle, PodGroupCycle):
-            self._cycle = replace(cycle, features=replace(cycle.features, preemption=False))
+            self._cycle = msgspec.structs.replace(
+                cycle, features=msgspec.structs.replace(cycle.features, preemption=False)
+            )
         self._known: Sequence[Pod] = ()
 
     def key_of(self, pod: Pod) -> GroupKey | None:

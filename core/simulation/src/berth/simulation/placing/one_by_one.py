@@ -11,9 +11,9 @@ Called by: fill, growing_cluster, group_placing.
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from berth.config.catalogue import ExtensionPoint
@@ -35,8 +35,7 @@ Pace = Callable[[], AbstractContextManager[None]]
 """Entered for each step, so that others have their turn between two; what it raises ends the work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A pod that counts on its node, and what its Reserve plugins need to let go of it."""
 
     pod: Pod
@@ -152,11 +151,11 @@ def on_running(
 def without_post_filter(options: SimulationOptions) -> SimulationOptions:
     """The same with no plugin that makes room."""
     profiles = tuple(
-        replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
+        msgspec.structs.replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
         for profile in options.loaded.profiles
     )
-    loaded = replace(options.loaded, profiles=profiles)
-    return replace(options, loaded=loaded, plugins=options.plugins.without_post_filter())
+    loaded = msgspec.structs.replace(options.loaded, profiles=profiles)
+    return msgspec.structs.replace(options, loaded=loaded, plugins=options.plugins.without_post_filter())
 
 
 def check_ours(pod: Pod, profiles: Collection[str]) -> None:

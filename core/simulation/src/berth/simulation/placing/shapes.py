@@ -7,8 +7,8 @@ Called by: growing_cluster.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.diagnosis import FitError
@@ -21,8 +21,7 @@ from berth.plugins.node_affinity import NodeAffinity
 from berth.snapshot.columns.growing import Mask
 
 
-@dataclass(frozen=True, slots=True)
-class AddableNode:
+class AddableNode(msgspec.Struct, frozen=True):
     """A node that could be added, at most so often; `price` is in any unit, the same for all shapes."""
 
     name: str

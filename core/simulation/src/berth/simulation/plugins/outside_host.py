@@ -7,8 +7,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.profiles import ResolvedProfile
@@ -37,8 +38,7 @@ MAX_LOST = 10
 MICROS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OutsideCaller(Caller):
+class OutsideCaller(Caller, msgspec.Struct, frozen=True, eq=False):
     """Calls one plugin while virtual time stands still."""
 
     outside: Outside

@@ -9,9 +9,11 @@ A list of plugins for a simulation has one field more than a scheduler's: `comma
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
 
 from berth.config.catalogue import IN_TREE, ExtensionPoint
 from berth.config.command_line import StartSettings, parse_flags, read_settings
@@ -30,8 +32,7 @@ DEFAULT: Final = "default"
 """In place of a configuration file: kube-scheduler's own defaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedSidecars:
+class SimulatedSidecars(msgspec.Struct, frozen=True):
     """The sidecars; the files are what errors name."""
 
     sidecars: tuple[SidecarSpec, ...] = ()
@@ -39,9 +40,9 @@ class SimulatedSidecars:
     config_file: str = "configuration"
     objects: bool = False
     """Whether SchedulerPlugins describe them, and not the entries of a list."""
-    given: Mapping[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Where it is said how some of them are reached, if not where they are described."""
-    unreached: Mapping[str, str] = field(default_factory=dict)
+    unreached: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Those that run in a cluster alone, with the field that says where."""
     added: frozenset[str] = frozenset()
     """Those that no list and no SchedulerPlugin has: the option is all that there is of them."""
@@ -60,7 +61,7 @@ class SimulatedSidecars:
         """The same plugins, none of which makes room."""
         point = frozenset({ExtensionPoint.POST_FILTER})
         sidecars = tuple(replace(s, extension_points=s.extension_points - point) for s in self.sidecars)
-        return replace(self, sidecars=sidecars)
+        return msgspec.structs.replace(self, sidecars=sidecars)
 
 
 NO_PLUGINS: Final = SimulatedSidecars()

@@ -7,9 +7,10 @@ Called by: plugin_settings.
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.errors import MissingPluginError, PlanError
@@ -30,8 +31,7 @@ _AS_NEW: Final = {"resourceVersion": "0"}
 """The rules of a definition are asked about what is about to be created."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedScheduler:
+class RenderedScheduler(msgspec.Struct, frozen=True):
     """What a Scheduler's pod would be started with, and where each of its plugins runs in the cluster."""
 
     where: str

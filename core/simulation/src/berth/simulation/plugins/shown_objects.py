@@ -8,7 +8,6 @@ Objects have what decisions read and nothing else, as in a snapshot.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -33,8 +32,7 @@ PLURALS: Final[Mapping[str, str]] = {"nodemetrics": "nodes", "podmetrics": "pods
 """Resources that are called after other kinds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Watch:
+class _Watch(msgspec.Struct, frozen=True):
     handler: ObjectsOfKind
     tests: list[LabelTest]
 

@@ -8,7 +8,7 @@ path --+--> snapshot, a line an object ------------------------------+
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
@@ -340,7 +340,7 @@ def _revision(found: LocatedDocument, admission: Admission) -> Revision:
     admission.pod(found.document, found.where)
     pod = typed(found, BY_NAME["", "Pod"])
     assert isinstance(pod, Pod), "it is of that kind"
-    return replace(revision, pod=pod)
+    return msgspec.structs.replace(revision, pod=pod)
 
 
 class _Reader:

@@ -1,7 +1,6 @@
 """The kinds that decisions read: those that a scheduler watches, and what admission reads of pods."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,8 +27,7 @@ class PriorityClass(TypedObject, frozen=True):
     preemption_policy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedKind:
+class SimulatedKind(msgspec.Struct, frozen=True):
     """A kind, where a server has it, and how its objects are read."""
 
     resource: Resource

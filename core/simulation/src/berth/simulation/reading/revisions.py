@@ -6,9 +6,10 @@ Called by: simkube, inputs, workloads.
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
+
+import msgspec
 
 from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
@@ -29,8 +30,7 @@ class Replacing(Enum):
     ROLLING = "rolling"
 
 
-@dataclass(frozen=True, slots=True)
-class PodShare:
+class PodShare(msgspec.Struct, frozen=True):
     """A number of pods, or so many percent of them."""
 
     amount: int
@@ -43,8 +43,7 @@ class PodShare:
         return -(-self.amount * pods // _HUNDRED) if up else self.amount * pods // _HUNDRED
 
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
+class Rollout(msgspec.Struct, frozen=True):
     """How pods of an older template are replaced: with how many too many, and how many too few."""
 
     replacing: Replacing = Replacing.ROLLING
@@ -56,8 +55,7 @@ NEVER: Final = Rollout(Replacing.NEVER)
 ALL_AT_ONCE: Final = Rollout(Replacing.ALL_AT_ONCE)
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True):
     """An owner as it is from `at` on. Units: seconds after the beginning.
 
     `template` is None once it is deleted; `pod` is a pod of the template, admitted. `durations` say how long

@@ -13,7 +13,7 @@ Source: sk-core/src/trace/mod.rs and docs/ref/trace-files.md of acrlabs/simkube,
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -169,7 +169,7 @@ class Trace:
     def _revise(self, revision: Revision, key: tuple[str, str]) -> None:
         """Take note of an owner that came, changed or is gone."""
         before = self._newest.get(key)
-        if before is not None and replace(before, at=revision.at) == revision:
+        if before is not None and msgspec.structs.replace(before, at=revision.at) == revision:
             return
         same = before is not None and before.template == revision.template
         self._planned += max(0, revision.replicas - (before.replicas if before and same else 0))

@@ -1,15 +1,15 @@
 """How a simulation is run, beside its cluster."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.config.loading import LoadedConfig
 from berth.simulation.plugins.plugin_settings import NO_PLUGINS, SimulatedSidecars
 from berth.simulation.what_if.changes import ClusterChange
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationOptions:
+class SimulationOptions(msgspec.Struct, frozen=True):
     """How to simulate. Units: virtual seconds."""
 
     loaded: LoadedConfig

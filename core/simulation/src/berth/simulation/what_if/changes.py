@@ -16,11 +16,10 @@ node, and those that are being deleted, which have another one in their place al
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec.structs import replace
+import msgspec
 
 from berth.objects.api_object import ObjectMeta, TypedObject
 from berth.objects.label_selector import is_label_value, is_qualified_name
@@ -59,8 +58,7 @@ class Changed(Protocol):
 Act = Callable[[Changed], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterChange:
+class ClusterChange(msgspec.Struct, frozen=True):
     """One change. Units: `after` in virtual seconds."""
 
     text: str
@@ -96,8 +94,7 @@ def evicted_by(before: ClusterInput, now: ClusterInput) -> list[Pod]:
     return [pod for key, pod in now.of(Pod).items() if key in had and not pod.node_name]
 
 
-@dataclass(frozen=True, slots=True)
-class _InputChanged:
+class _InputChanged(msgspec.Struct, frozen=True):
     cluster: ClusterInput
 
     def nodes(self) -> list[Node]:
@@ -201,7 +198,9 @@ def _add_node(text: str, words: list[str]) -> Act:
 def renamed(model: Node, name: str) -> Node:
     """A copy of the node under another name, which its hostname label says, too."""
     labels = {**model.labels, HOSTNAME: name}
-    return replace(model, metadata=replace(model.metadata, name=name, uid=f"/{name}", labels=labels))
+    return msgspec.structs.replace(
+        model, metadata=msgspec.structs.replace(model.metadata, name=name, uid=f"/{name}", labels=labels)
+    )
 
 
 def _shape(text: str, written: str) -> Node:
@@ -257,12 +256,16 @@ def _drain(cluster: Changed, nodes: Sequence[Node]) -> None:
 
 def _cordon(cluster: Changed, nodes: Sequence[Node]) -> None:
     for node in nodes:
-        cluster.put(replace(node, spec=replace(node.spec, unschedulable=True)))
+        cluster.put(
+            msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
+        )
 
 
 def _uncordon(cluster: Changed, nodes: Sequence[Node]) -> None:
     for node in nodes:
-        cluster.put(replace(node, spec=replace(node.spec, unschedulable=False)))
+        cluster.put(
+            msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=False))
+        )
 
 
 def _evict(cluster: Changed, nodes: Sequence[Node]) -> None:
@@ -274,7 +277,7 @@ def _evict(cluster: Changed, nodes: Sequence[Node]) -> None:
         cluster.remove(pod)
         if belongs_to_node(pod) or _has_successor(pod):
             continue
-        metadata = replace(pod.metadata, uid=f"{pod.uid}-anew", deletion_timestamp=None)
+        metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.uid}-anew", deletion_timestamp=None)
         cluster.put(Pod(metadata=metadata, template=pod.template, status=NO_STATUS))
 
 
@@ -298,7 +301,9 @@ def _label(text: str, words: list[str]) -> Act:
                 labels.pop(key, None)
                 if value is not None:
                     labels[key] = value
-            cluster.put(replace(node, metadata=replace(node.metadata, labels=labels)))
+            cluster.put(
+                msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
+            )
 
     return act
 
@@ -324,7 +329,7 @@ def _taint(text: str, words: list[str]) -> Act:
                 # A taint without an effect stands for all of its key, which are taken away.
                 held = tuple(t for t in held if t.key != taint.key or taint.effect not in ("", t.effect))
                 held = (*held, taint) if taint.effect else held
-            cluster.put(replace(node, spec=replace(node.spec, taints=held)))
+            cluster.put(msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=held)))
 
     return act
 
@@ -346,7 +351,7 @@ def _profile(text: str, words: list[str]) -> Act:
     def act(cluster: Changed) -> None:
         for pod in cluster.pods():
             if not pod.node_name and pod.spec.scheduler_name == words[0]:
-                cluster.put(pod.with_spec(replace(pod.spec, scheduler_name=words[1])))
+                cluster.put(pod.with_spec(msgspec.structs.replace(pod.spec, scheduler_name=words[1])))
 
     return act
 
