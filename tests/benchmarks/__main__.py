@@ -56,7 +56,7 @@ NAMES = (
     "replay_day",
     "observed_cluster",
 )
-BY_NAME_ONLY = ("soak", "plugin_soak")
+BY_NAME_ONLY = ("soak", "plugin_soak", "kai_scale", "kueue_baseline")
 """Those that take longer, or do not end by themselves in minutes."""
 MODULE = (sys.executable, "-m", "tests.benchmarks")
 

@@ -40,8 +40,8 @@ def test_a_table(files):
         "",
         "still waiting:",
         (
-            "  pod default/larger: no node has room for it "
-            "once 20 pods or fewer, of no higher priority, have moved"
+            "  pod default/larger: it would not fit if up to 20 pods of no higher priority "
+            "moved to other nodes"
         ),
     ]
 

@@ -111,7 +111,7 @@ def test_none_moves_where_one_finds_no_node(tmp_path):
     )
 
     assert [] == moves(found)
-    assert still(found)["pod default/job"].startswith("no node would take it: 0/2 nodes are available")
+    assert still(found)["pod default/job"].startswith("it would not fit if up to 20 pods of no higher")
 
 
 def test_pods_of_higher_priority_stay(tmp_path):
@@ -123,7 +123,7 @@ def test_pods_of_higher_priority_stay(tmp_path):
     equal = packed(tmp_path, *documents, waiting("job", 8, priority=10))
 
     assert (
-        "no node has room for it once 20 pods or fewer, of no higher priority, have moved"
+        "it would not fit if up to 20 pods of no higher priority moved to other nodes"
         == (still(lower)["pod default/job"])
     )
     assert [("a", "n0", "n1")] == moves(equal)

@@ -274,11 +274,12 @@ class _Planning:
                 settled += placed
                 new = anew(pod, self.simulated.now)
                 chosen = await self.simulated.chosen(new)
-                why_not, gain = await self._judged(step, candidate, pod, chosen.nodes)
-                if not chosen.nodes or why_not:
+                nodes = candidate.beside_cleared(chosen.nodes)
+                why_not, gain = await self._judged(step, candidate, pod, nodes)
+                if not nodes or why_not:
                     return _Trial(why_not or f"no node would take it: {chosen.message}")
-                self.simulated.put_in(new, chosen.nodes[0])
-                moves.append((pod, _move(step, candidate, pod, _Place(chosen.nodes, gain, placed))))
+                self.simulated.put_in(new, nodes[0])
+                moves.append((pod, _move(step, candidate, pod, _Place(nodes, gain, placed))))
         unit, has_room = candidate.for_unit, {pod.uid for pod in settled}
         if unit is not None and not any(pod.uid in has_room for pod in unit.pods):
             return _Trial(f"{unit.name} would wait still once {_moves_text(moves)}")

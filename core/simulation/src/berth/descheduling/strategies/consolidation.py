@@ -8,13 +8,13 @@ Nothing is worse off: each pod that moves has a node of the engine's before the 
 a higher priority than what it moves for. KAI Scheduler has an action of that name, the descheduler has none.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from berth.config.descheduling.policy import ConsolidationArgs
-from berth.descheduling.simulated_cluster import SimulatedCluster
+from berth.descheduling.simulated_cluster import SimulatedCluster, anew
 from berth.descheduling.strategies.strategy import (
     EvictionCandidate,
     EvictionProposal,
@@ -62,7 +62,7 @@ class Consolidation:
             found += [EvictionCandidate(moves, waits, for_unit=unit) for moves in chosen]
             if not sets:
                 most = pluralize(self._args.max_moves, "pod")
-                why_not = f"no node has room for it once {most} or fewer, of no higher priority, have moved"
+                why_not = f"it would not fit if up to {most} of no higher priority moved to other nodes"
                 found.append(EvictionCandidate((), waits, for_unit=unit, why_not=why_not))
         return EvictionProposal(found, "nothing waits that could get room")
 
@@ -119,8 +119,25 @@ class Consolidation:
                 simulated.take_out(each)
                 gone.add(each.uid)
             moves += choice.moves
+            if not await self._moved(simulated, choice.moves, {each.node_name for each in moves}):
+                return ()
             simulated.put_in(pod, choice.node)
         return tuple(moves)
+
+    async def _moved(
+        self, simulated: SimulatedCluster, moves: Sequence[Pod], cleared: Collection[str]
+    ) -> bool:
+        """Try to put the pods on other nodes than those that are cleared; whether all find one.
+
+        So the next node to clear is none that they go to.
+        """
+        for each in moves:
+            chosen = await simulated.chosen(anew(each, simulated.now))
+            others = [node for node in chosen.nodes if node not in cleared]
+            if not others:
+                return False
+            simulated.put_in(anew(each, simulated.now), others[0])
+        return True
 
     async def _cheapest(
         self, simulated: SimulatedCluster, pod: Pod, movable: Mapping[str, Sequence[Pod]], skipped: int

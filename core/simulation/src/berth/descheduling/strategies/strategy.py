@@ -31,6 +31,14 @@ class EvictionCandidate(NamedTuple):
     why_not: str = ""
     """Why there is nothing to move."""
 
+    def beside_cleared(self, nodes: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of equally good nodes that a pod is assumed to go to.
+
+        Where room is made for what waits, and chance decides between nodes, it is none that is cleared.
+        """
+        cleared = {pod.node_name for pod in self.pods} if self.for_unit is not None else set()
+        return tuple(node for node in nodes if node not in cleared) or nodes
+
 
 class EvictionProposal(NamedTuple):
     """The pods that stand badly, in the order in which they are to be tried; where there are none, why."""
