@@ -135,6 +135,8 @@ def an_sdk(folder, language):
     file = folder / SDK_FILES.get(language, "berth-plugin-sdk-0.1.0.tgz")
     file.parent.mkdir(parents=True)
     file.touch()
+    if language == "python":
+        (folder.parents[1] / "proto/python").mkdir(parents=True)
     return folder if language in SDK_FILES else file
 
 
@@ -160,12 +162,17 @@ def test_what_is_no_sdk(tmp_path, language, words):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_path_to_the_sdk(tmp_path, language):
-    """--sdk is written where the language's tool reads it."""
-    sdk = an_sdk(tmp_path / "sdk" / "somewhere", language)
+    """--sdk is copied to where the language's tool reads it: an image is built of the project alone."""
+    sdk = an_sdk(tmp_path / "plugin-sdk" / "somewhere", language)
 
     project = make(tmp_path, language, "--sdk", str(sdk))
+    texts = [path.read_text() for path in project.rglob("*") if path.is_file()]
+    place = sdk.name if sdk.is_file() else "sdk"
 
-    assert str(sdk) in (project / LANGUAGES[language].manifest).read_text()
+    assert place in (project / LANGUAGES[language].manifest).read_text()
+    assert (project / place).exists()
+    assert [] == [text for text in texts if str(tmp_path) in text]
+    assert language != "python" or "COPY sdk /sdk" in (project / "Dockerfile").read_text()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

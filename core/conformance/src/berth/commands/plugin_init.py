@@ -16,15 +16,16 @@ LANGUAGES = ("python", "go", "typescript", "rust", "java")
 @click.option(
     "--sdk",
     type=click.Path(path_type=Path),
-    help="The SDK from this machine instead of its registry, for as long as none is published there: for "
-    "Python, Go and Rust the folder plugin-sdk/LANGUAGE of a checkout; of what `make dist` builds the .tgz "
-    "for TypeScript and the folder maven for Java.",
+    help="The SDK, copied from this machine instead of its registry, for as long as none is published "
+    "there: for Python, Go and Rust the folder plugin-sdk/LANGUAGE of a checkout; of what `make dist` builds "
+    "the .tgz for TypeScript and the folder maven for Java.",
 )
 def init(name: str, language: str, directory: Path | None, sdk: Path | None) -> None:
     """Make a project for the plugin NAME: source, tests, image file, and a SchedulerPlugin.
 
     It needs nothing of Berth's repository. Its README.md says how it is built, tested, verified and attached.
     """
+    from berth.conformance.project import LANGUAGES as KNOWN  # noqa: PLC0415 (a distribution of its own)
     from berth.conformance.project import ProjectError, create  # noqa: PLC0415 (a distribution of its own)
 
     folder = directory or Path(name)
@@ -34,4 +35,7 @@ def init(name: str, language: str, directory: Path | None, sdk: Path | None) -> 
         fail(error)
     click.echo(f"{folder} made: see {folder / 'README.md'}")
     if sdk is None:
-        click.echo("the SDK comes from a registry, which has no release yet: --sdk takes this machine's")
+        click.echo(
+            "no registry has the SDK yet: to build the project, remove it and make it anew with --sdk and "
+            f"{KNOWN[language].sdk_is}"
+        )

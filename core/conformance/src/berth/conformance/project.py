@@ -1,18 +1,27 @@
 """A plugin's project, made of an SDK's template: it builds and is tested in a folder of its own.
 
 The template of each language is the one in plugin-sdk/LANGUAGE/template. A copy gets the plugin's name, the
-SDK from a registry or a local path, an image file that needs that folder alone, and a SchedulerPlugin.
+SDK from a registry or a copy of this machine's, an image file that needs that folder alone, and a
+SchedulerPlugin.
 """
 
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from berth.conformance.project_files import IMAGES, README, SCHEDULER_PLUGIN
+from berth.conformance.project_files import (
+    FROM_COPY,
+    FROM_REGISTRY,
+    IMAGES,
+    README,
+    SCHEDULER_PLUGIN,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[5] / "plugin-sdk"
+NOT_COPIED = ("template", "tests", "examples", "target", "node_modules", "__pycache__", ".*")
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -24,8 +33,9 @@ class Language(NamedTuple):
     """How a template of that language is made a project.
 
     `files` are those of the template; `module` is what a file or package is called for a plugin's name;
-    `depend` gives, for a text of the template and the SDK's path or None, the text that names the SDK so.
-    `has_sdk` says whether a path is one that the language's tool takes the SDK from, which `sdk_is` names.
+    `depend` gives, for a text of the template and the SDK's place in the project or None, the text that has
+    the SDK from there. `has_sdk` says whether a path is one that the language's tool takes the SDK from, which
+    `sdk_is` names.
     """
 
     files: tuple[str, ...]
@@ -40,17 +50,16 @@ class Language(NamedTuple):
 def _python(text: str, sdk: str | None) -> str:
     if sdk is None:
         return text
-    proto = Path(sdk).parents[1] / "proto/python"
     return f"""{text}
 [tool.uv.sources]
-berth-plugin-sdk = {{ path = "{sdk}" }}
-berth-plugin-proto = {{ path = "{proto}" }}
+berth-plugin-sdk = {{ path = "{sdk}/python" }}
+berth-plugin-proto = {{ path = "{sdk}/proto" }}
 """
 
 
 def _go(text: str, sdk: str | None) -> str:
     head = text[: text.index("// Beside the SDK's own source")]
-    return head.rstrip() + "\n" if sdk is None else f"{head}replace berth.dev/plugin-sdk/go => {sdk}\n"
+    return head.rstrip() + "\n" if sdk is None else f"{head}replace berth.dev/plugin-sdk/go => ./{sdk}\n"
 
 
 def _rust(text: str, sdk: str | None) -> str:
@@ -65,7 +74,7 @@ def _typescript(text: str, sdk: str | None) -> str:
 def _java(text: str, sdk: str | None) -> str:
     if sdk is None:
         return text
-    place = f"<repository><id>berth</id><url>file://{sdk}</url></repository>"
+    place = f"<repository><id>berth</id><url>file://${{project.basedir}}/{sdk}</url></repository>"
     return text.replace("  <dependencies>", f"  <repositories>{place}</repositories>\n\n  <dependencies>", 1)
 
 
@@ -135,15 +144,32 @@ def create(name: str, language: str, folder: Path, sdk: Path | None = None) -> N
         raise ProjectError(f"--sdk {sdk}: there is no such file or folder")
     if sdk is not None and not LANGUAGES[language].has_sdk(sdk):
         raise ProjectError(f"--sdk {sdk}: for {language} give {LANGUAGES[language].sdk_is}")
-    path = None if sdk is None else str(sdk.resolve())
-    for place, text in files(name, language, path):
+    for place, text in files(name, language, None if sdk is None else _place(sdk)):
         target = folder / place
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+    if sdk is not None:
+        _copy_sdk(language, sdk, folder / _place(sdk))
+
+
+def _place(sdk: Path) -> str:
+    """Where the project has the SDK."""
+    return sdk.name if sdk.is_file() else "sdk"
+
+
+def _copy_sdk(language: str, sdk: Path, target: Path) -> None:
+    """Copy it: an image is built of the project's folder alone, and a checkout may go."""
+    if sdk.is_file():
+        shutil.copyfile(sdk, target)
+        return
+    proto = sdk.resolve().parents[1] / "proto/python"
+    parts = {target / "python": sdk, target / "proto": proto} if language == "python" else {target: sdk}
+    for copied, part in parts.items():
+        shutil.copytree(part, copied, ignore=shutil.ignore_patterns(*NOT_COPIED))
 
 
 def files(name: str, language: str, sdk: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the project's files: path and text."""
+    """Yield the project's files: path and text. `sdk` is where in the project a copy of the SDK is."""
     known, template = LANGUAGES[language], _template(language)
     module = known.module(name)
     for place in known.files:
@@ -154,7 +180,8 @@ def files(name: str, language: str, sdk: str | None) -> Iterator[tuple[str, str]
         yield _renamed_path(place, name, module), text if place == "go.sum" else _renamed(text, name, module)
     said = {"name": name, "module": module, "address": f"unix:/tmp/{name}/plugin.sock"}
     build, test, run = (each.format(**said) for each in known.commands)
-    yield "Dockerfile", IMAGES[language].format(**said)
+    install = FROM_REGISTRY if sdk is None else FROM_COPY
+    yield "Dockerfile", IMAGES[language].format(**said, install=install)
     yield "plugin.yaml", SCHEDULER_PLUGIN.format(**said)
     yield "README.md", README.format(**said, build=build, test=test, run=run)
 

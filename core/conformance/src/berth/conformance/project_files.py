@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 
+FROM_REGISTRY = "RUN pip install --no-cache-dir berth-plugin-sdk\n"
+FROM_COPY = "COPY sdk /sdk\nRUN pip install --no-cache-dir /sdk/proto /sdk/python\n"
+"""How Python's image has the SDK; the other languages' manifests say it."""
+
 _HEAD = "# docker build --tag {name}:0.1.0 .\n"
 
 IMAGES: Mapping[str, str] = {
     "python": _HEAD
     + """FROM python:3.13-slim-bookworm
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-RUN pip install --no-cache-dir berth-plugin-sdk
-COPY {module}.py /plugin/
+{install}COPY {module}.py /plugin/
 USER 65532:65532
 ENTRYPOINT ["python", "/plugin/{module}.py"]
 """,
@@ -58,7 +61,7 @@ USER 65532:65532
 ENTRYPOINT ["java", "@/plugin/jvm.options", "-jar", "/plugin/plugin.jar"]
 """,
 }
-"""Image files by language. The SDK comes from its registry: a build is not sent what a local path names."""
+"""Image files by language."""
 
 SCHEDULER_PLUGIN = """apiVersion: berth.dev/v1alpha1
 kind: SchedulerPlugin
