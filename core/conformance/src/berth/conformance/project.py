@@ -34,8 +34,8 @@ class Language(NamedTuple):
 
     `files` are those of the template; `module` is what a file or package is called for a plugin's name;
     `depend` gives, for a text of the template and the SDK's place in the project or None, the text that has
-    the SDK from there. `has_sdk` says whether a path is one that the language's tool takes the SDK from, which
-    `sdk_is` names.
+    the SDK from there. `has_sdk` says whether a path is one that the language's tool takes the SDK from;
+    `sdk_is` names what is.
     """
 
     files: tuple[str, ...]
