@@ -6,7 +6,7 @@ import pytest
 
 from berth_queues import Queues
 from berth_queues import keys as module
-from berth_sdk import CycleOutcome
+from berth_sdk import CycleOutcome, ObjectKey
 from berth_sdk.testing import make_node, make_pod, running
 from tests.unit.out_of_tree.scripted import until
 
@@ -19,6 +19,14 @@ def node():
 
 def pod(name, namespace="a", **fields):
     return make_pod(name, namespace=namespace, requests=CPU, **fields)
+
+
+async def next_keys(host, seconds):
+    """The keys that are sent until that time."""
+    first = asyncio.ensure_future(anext(host.changed_sort_keys()))
+    await host.handshake()  # comes after the stream on the same connection
+    await host.set_time(seconds)
+    return await first
 
 
 async def test_namespaces_take_turns():
@@ -101,3 +109,20 @@ async def test_arguments_are_checked(arguments):
     """Weights are above zero, and `first` is one of two words."""
     async with running(Queues(), node()) as host:
         assert await host.configure(arguments)
+
+
+async def test_the_past_counts():
+    """Of two queues that have nothing now the one goes first that used less before."""
+    async with running(Queues(), node(), arguments={"halfLifeSeconds": 60}) as host:
+        await host.set_time(0.0)
+        for name, parent in (("all", ""), ("a", "all"), ("b", "all")):
+            key = ObjectKey("queues.berth.dev", "v1alpha1", "queues", "", name)
+            host.cluster.put_object(key, {"spec": {"parent": parent, "namespaces": [name]}})
+        host.cluster.put_pod(make_pod("old", namespace="a", requests={"cpu": "50"}, node_name="n0"), "n0")
+        await host.update()
+        await host.set_time(300.0)
+        host.cluster.remove_pod("pod-a-old")
+        await host.sort_keys(pod("p", "a"), pod("q", "b"), anew=True)
+        changed = await next_keys(host, 302.0)
+
+    assert changed["pod-b-q"] < changed["pod-a-p"]

@@ -11,10 +11,12 @@ from berth_queues.groups import GroupKey, Groups
 from berth_queues.koordinator import KOORDINATOR_QUOTAS
 from berth_queues.ledger import Ledger
 from berth_queues.order import Order
+from berth_queues.past_use import PastUse
 from berth_queues.plan import Wanted
 from berth_queues.promises import PATIENCE_SECONDS, Place, Promises
 from berth_queues.queue_objects import NAMESPACES, QUEUES
 from berth_queues.registry import Registry
+from berth_queues.settings import Settings
 from berth_queues.waiting import WaitingPods
 from berth_sdk import Clock, Node, ObjectKey, Pod
 
@@ -31,6 +33,8 @@ class Cluster:
         self.waiting = WaitingPods()
         self.order = Order(self.registry, self.waiting)
         self.promises = Promises(clock.now)
+        self.past = PastUse(self.registry)
+        self._now = clock.now
         self.in_transfer = False
         self._nodes: list[tuple[str, Amounts]] = []
 
@@ -46,6 +50,7 @@ class Cluster:
             for key in (pod.uid, group):
                 self.promises.placed(key, pod.uid)
         self.waiting.placed(pod.uid)
+        self.past.note(self.ledger.by_uid[pod.uid].queue, self._now())
 
     def release(self, uid: str, attempt: int) -> None:
         """Drop what an attempt holds."""
@@ -59,6 +64,7 @@ class Cluster:
         if holding is not None:
             self.waiting.removed(uid)
             self.waiting.changed.add(holding.queue)
+            self.past.note(holding.queue, self._now())
         return self.promises.victim_gone(uid)
 
     def claim_key(self, uid: str, group: GroupKey | None) -> Hashable:
@@ -161,8 +167,9 @@ class Cluster:
         self.in_transfer = False
         self._regroup()
 
-    def reconfigured(self) -> None:
+    def configure(self, settings: Settings) -> None:
         """Work out what depends on arguments anew."""
+        self.past.configure(settings.halfLifeSeconds, settings.pastStrength)
         self.registry.changed()
 
     def _queues(self, *, changed: bool) -> bool:
@@ -190,7 +197,8 @@ class Cluster:
 
     def shares(self) -> Shares:
         """Return the fair share of each queue now."""
-        return fair_shares(self.registry.tree, self.demand())
+        self.past.adjust(self._now())
+        return fair_shares(self.registry.tree, self.demand(), self.registry.factors)
 
     def entitlement(self, *, by_fair_share: bool) -> Entitlement:
         """Return what queues may take back."""

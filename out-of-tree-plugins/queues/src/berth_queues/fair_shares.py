@@ -28,29 +28,29 @@ class Division:
 
 
 def fair_shares(
-    tree: Tree, demand: Mapping[str, Amounts], weights: Mapping[str, float] | None = None
+    tree: Tree, demand: Mapping[str, Amounts], factors: Mapping[str, float] | None = None
 ) -> Shares:
     """Return each queue's fair share of each resource that its tree governs.
 
-    `demand` is what the pods of each queue itself use and wait for; `weights` replaces weights of specs.
+    `demand` is what the pods of each queue itself use and wait for; `factors` change weights, by queue.
     Cost: O(queues * log(queues) * resources).
     """
     shares: Shares = {name: {} for name in tree.queues}
     for root in tree.roots():
         for resource in root.subtree:
-            for name, share in divide(root, resource, demand, weights or {}).share.items():
+            for name, share in divide(root, resource, demand, factors or {}).share.items():
                 shares[name][resource] = share
     return shares
 
 
 def divide(
-    root: Queue, resource: str, demand: Mapping[str, Amounts], weights: Mapping[str, float]
+    root: Queue, resource: str, demand: Mapping[str, Amounts], factors: Mapping[str, float]
 ) -> Division:
     """Divide one resource of one tree."""
     division = Division(resource, {}, {})
     wanted = _demand(root, division, demand)
     division.share[root.name] = min(float(root.subtree.get(resource, 0)), wanted)
-    _divide(root, division, demand, weights)
+    _divide(root, division, demand, factors)
     return division
 
 
@@ -67,21 +67,21 @@ def _demand(queue: Queue, division: Division, demand: Mapping[str, Amounts]) -> 
 
 
 def _divide(
-    queue: Queue, division: Division, demand: Mapping[str, Amounts], weights: Mapping[str, float]
+    queue: Queue, division: Division, demand: Mapping[str, Amounts], factors: Mapping[str, float]
 ) -> None:
     resource = division.resource
     own = float(demand.get(queue.name, NO_AMOUNTS).get(resource, 0))
-    claims = [_claim(child, division, weights) for child in queue.children]
+    claims = [_claim(child, division, factors) for child in queue.children]
     # Pods of the queue itself share what no child has a quota of, as one more child would.
     claims.append(Claim(float(queue.spec.quota.get(resource, 0)) if own else 0.0, own))
     parts = fill(division.share[queue.name], claims)
     for child, part in zip(queue.children, parts, strict=False):
         division.share[child.name] = part + min(division.demand[child.name], float(child.kept(resource)))
-        _divide(child, division, demand, weights)
+        _divide(child, division, demand, factors)
 
 
-def _claim(child: Queue, division: Division, weights: Mapping[str, float]) -> Claim:
+def _claim(child: Queue, division: Division, factors: Mapping[str, float]) -> Claim:
     resource = division.resource
     wanted = max(0.0, division.demand[child.name] - child.kept(resource))
-    weight = weights.get(child.name, child.weight(resource))
+    weight = child.weight(resource) * factors.get(child.name, 1.0)
     return Claim(float(child.lent(resource)), wanted, weight, child.spec.priority)

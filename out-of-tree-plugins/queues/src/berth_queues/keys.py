@@ -73,6 +73,7 @@ class Keys:
         """Send the keys that became others."""
         self._timer = None
         cluster, begun = self._plugin.cluster, time.thread_time()
+        cluster.past.adjust(self._plugin.clock.now())
         queues, cluster.waiting.changed = cluster.waiting.changed, set()
         changed: dict[str, SortKey] = {}
         for unit in sorted({cluster.order.unit(queue) for queue in queues}):

@@ -98,7 +98,7 @@ class Order:
             weight = self._registry.weight(unit.removeprefix("Namespace "))
             share = dominant_share(sums, NO_AMOUNTS, offered, weight)
             return _ordered(share.over_quota, 0, share.in_all)
-        share = dominant_share(sums, queue.subtree, offered, queue.spec.weight)
+        share = dominant_share(sums, queue.subtree, offered, self._registry.weight_of(queue))
         return _ordered(share.over_quota, queue.spec.priority, share.in_all)
 
     def _turns(self, queue: Queue) -> Iterator[Turn]:
@@ -109,7 +109,8 @@ class Order:
         total = {**self._registry.offered, **queue.subtree}
         heap: list[tuple[SortKey, str, _Merging]] = []
         for child in queue.children:
-            _push(heap, _Merging(child, dict(child.used), self._turns(child), total))
+            weight = self._registry.weight_of(child)
+            _push(heap, _Merging(child, weight, dict(child.used), self._turns(child), total))
         while heap:
             _, _, merging = heappop(heap)
             assert merging.turn is not None, "only those with a turn are in the heap"
@@ -142,6 +143,7 @@ class _Merging:
     """A child whose turns are merged with its siblings'."""
 
     queue: Queue
+    weight: float
     sums: dict[str, int]
     turns: Iterator[Turn]
     total: Amounts
@@ -151,7 +153,7 @@ class _Merging:
         """Return the child's place among its siblings once the turn's pods are placed."""
         after = dict(self.sums)
         add(after, turn.amounts)
-        share = dominant_share(after, self.queue.subtree, self.total, self.queue.spec.weight)
+        share = dominant_share(after, self.queue.subtree, self.total, self.weight)
         return _ordered(share.over_quota, self.queue.spec.priority, share.in_all)
 
 

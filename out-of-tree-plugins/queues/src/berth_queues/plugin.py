@@ -95,7 +95,7 @@ class Queues(Plugin):
         """Divide the cluster in that way from now on."""
         del profile
         self._weights = arguments
-        self.cluster.reconfigured()
+        self.cluster.configure(self._weights)
         self.keys.all_changed()
 
     # -- asked by the scheduler -----------------------------------------------------------------------------

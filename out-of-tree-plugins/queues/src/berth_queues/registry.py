@@ -41,8 +41,8 @@ class Registry:
     """What all nodes offer."""
     own: dict[str, dict[str, int]] = field(default_factory=dict)
     """What the pods of each queue itself use."""
-    version: int = 0
-    """Grows with each change of the queues."""
+    factors: dict[str, float] = field(default_factory=dict)
+    """By how much the past makes a queue's weight another; absent: by nothing."""
     _tree: Tree | None = None
     _of_namespace: dict[str, str] = field(default_factory=dict)
     _koordinator_namespaces: dict[str, str] = field(default_factory=dict)
@@ -59,7 +59,6 @@ class Registry:
         self._tree = None
         self._of_namespace.clear()
         self._koordinator_namespaces = self.koordinator.namespaces()
-        self.version += 1
 
     def offer(self, amounts: Amounts, sign: int = 1) -> None:
         """Count what a node offers, or no more."""
@@ -148,6 +147,10 @@ class Registry:
             if name in tree.queues:
                 tree.queues[name].use(amounts)
         return tree
+
+    def weight_of(self, queue: Queue) -> float:
+        """Return a queue's weight beside its siblings, with its past."""
+        return queue.spec.weight * self.factors.get(queue.name, 1.0)
 
     def used(self, name: str) -> Amounts:
         """Return what a queue uses in all, those below it included as far as they do not keep it."""
