@@ -1,6 +1,7 @@
 """Unix sockets that plugin processes serve."""
 
 import asyncio
+import os
 import socket
 import tempfile
 from contextlib import asynccontextmanager
@@ -28,11 +29,13 @@ async def served(path, process):
 
 
 @asynccontextmanager
-async def serving(*command):
+async def serving(*command, **environment):
     """The plugin of that command at work, behind a socket in a folder of its own; gives its address."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         address = f"unix:{folder}/p.sock"
-        process = await asyncio.create_subprocess_exec(*command, "--address", address, "--log-level", "warn")
+        process = await asyncio.create_subprocess_exec(
+            *command, "--address", address, "--log-level", "warn", env={**os.environ, **environment}
+        )
         try:
             await served(Path(folder, "p.sock"), process)
             yield address

@@ -22,6 +22,9 @@ type settings struct {
 // word may have come before the scheduler knew that they wait.
 const sayAgain = time.Second
 
+// reportDelay is how long what happens to a group is gathered into one status.
+const reportDelay = time.Second
+
 // coscheduling knows all groups. Its methods are called one at a time.
 type coscheduling struct {
 	plugin    *berth.Plugin
@@ -32,18 +35,34 @@ type coscheduling struct {
 	// uids how it is known, by namespace and name.
 	groupOf map[string]*group
 	uids    map[types.NamespacedName]string
-	clock   *berth.Clock
+	// observedIn says whose status counts a pod, by UID.
+	observedIn map[string]*group
+	clock      *berth.Clock
+	// writer is nil where there is no API server to write statuses to; settled says
+	// that all pods and groups are known; shadow, by profile, that it has no say.
+	writer  *statusWriter
+	settled bool
+	shadow  map[string]bool
 }
 
-func newCoscheduling() *coscheduling {
+func newCoscheduling(writer *statusWriter) *coscheduling {
 	c := &coscheduling{
-		arguments: berth.ArgumentsOf(settings{PermitWaitingTimeSeconds: 60, PodGroupBackoffSeconds: 10}),
-		requeue:   &berth.Requeue{},
-		groups:    map[groupKey]*group{},
-		groupOf:   map[string]*group{},
-		uids:      map[types.NamespacedName]string{},
-		clock:     &berth.Clock{},
+		requeue:    &berth.Requeue{},
+		groups:     map[groupKey]*group{},
+		groupOf:    map[string]*group{},
+		uids:       map[types.NamespacedName]string{},
+		observedIn: map[string]*group{},
+		clock:      &berth.Clock{},
+		writer:     writer,
+		shadow:     map[string]bool{},
 	}
+	c.arguments = berth.ArgumentsOf(
+		settings{PermitWaitingTimeSeconds: 60, PodGroupBackoffSeconds: 10},
+		func(profile berth.Profile, _ settings) error {
+			c.shadow[profile.Name] = profile.Shadow
+			return nil
+		},
+	)
 	c.plugin = &berth.Plugin{
 		Name:      "coscheduling",
 		Version:   "0.1.0",
@@ -71,6 +90,9 @@ func newCoscheduling() *coscheduling {
 		ObjectUpserted: c.objectUpserted,
 		ObjectRemoved:  c.objectRemoved,
 	}
+	if writer != nil {
+		c.plugin.Metrics = writer.metrics
+	}
 	return c
 }
 
@@ -81,7 +103,7 @@ func (c *coscheduling) gate(_ context.Context, pod *corev1.Pod) *berth.Status {
 	if g == nil {
 		return nil
 	}
-	return g.closed(c.clock.Now())
+	return g.closedTo(pod, c.clock.Now())
 }
 
 // reserve counts the pod's place for its group.
@@ -89,6 +111,7 @@ func (c *coscheduling) reserve(ctx context.Context, pod *corev1.Pod, _ *corev1.N
 	if g := c.joined(pod); g != nil {
 		key := berth.CurrentCall(ctx).Key
 		g.holding[key.UID] = key.Attempt
+		g.changed()
 	}
 	return nil, nil
 }

@@ -24,7 +24,7 @@ type kit struct {
 }
 
 func gathered(t *testing.T, arguments any) *kit {
-	k := &kit{t: t, plugin: newCoscheduling(), clock: time.Unix(1000, 0)}
+	k := &kit{t: t, plugin: newCoscheduling(nil), clock: time.Unix(1000, 0)}
 	k.Host = berthtest.RunWith(t, k.plugin.plugin, arguments, berthtest.Node("n"))
 	k.SetTime(k.clock)
 	k.heard = k.Listen()
@@ -458,7 +458,7 @@ func TestAGroupThatAsksForTheImpossibleWaitsUntilItIsMended(t *testing.T) {
 	k := gathered(t, nil)
 	k.group("a", -1, 0)
 	pods := k.pods("a", 1)
-	k.gate(pods[0], "was not found")
+	k.gate(pods[0], "can't be used: spec.minMember: -1 is negative")
 
 	k.group("a", 1, 0)
 

@@ -28,6 +28,9 @@ func (c *coscheduling) release(g *group) {
 	if !g.releasing {
 		g.releasing = true
 		c.allow(g)
+		if idle := g.idle(); len(idle) > 0 && len(g.resource.demand.roles) > 0 {
+			c.requeue.Pods(fmt.Sprintf("pod group %s has room for pods of all roles", g.key), idle...)
+		}
 	}
 	c.settle(g)
 }

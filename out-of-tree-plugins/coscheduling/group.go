@@ -18,10 +18,21 @@ import (
 //	  +--- one is refused, or time is up: all give up -----+           +--quorum holds--> all go on
 type group struct {
 	key groupKey
-	// resource is nil until the PodGroup is seen, and when it was deleted.
+	// resource is nil until the PodGroup is seen, when it was deleted, and while
+	// it has the problem.
 	resource *PodGroup
+	problem  string
 	// members are the pods of the group that are alive, by UID.
 	members map[string]*member
+	// observed are all pods of the group, those that have ended too, by UID; status
+	// is what was last seen or written of the resource's.
+	observed map[string]podState
+	status   PodGroupStatus
+	// reporting says that the status will be looked at in a moment.
+	reporting bool
+	// alive and places are what the members, and those with a place, come to; nil
+	// after a change.
+	alive, places *tally
 	// holding are the attempts of pods that have a reservation, by UID.
 	holding map[string]uint32
 	// yieldsTo is the group that this one made room for.
@@ -37,38 +48,51 @@ type group struct {
 type member struct {
 	uid      string
 	name     string
+	role     string
+	requests map[corev1.ResourceName]int64
 	priority int32
 	placed   bool
 }
 
 func newGroup(key groupKey) *group {
-	return &group{key: key, members: map[string]*member{}, holding: map[string]uint32{}}
+	return &group{
+		key: key, members: map[string]*member{}, observed: map[string]podState{}, holding: map[string]uint32{},
+	}
 }
 
 func memberOf(pod *corev1.Pod) *member {
-	made := &member{uid: string(pod.UID), name: pod.Name, placed: pod.Spec.NodeName != ""}
+	made := &member{
+		uid: string(pod.UID), name: pod.Name, role: pod.Labels[roleLabel],
+		requests: requestsOf(pod), placed: pod.Spec.NodeName != "",
+	}
 	if pod.Spec.Priority != nil {
 		made.priority = *pod.Spec.Priority
 	}
 	return made
 }
 
-// minimum is how many pods have to find a place together.
-func (g *group) minimum() int { return int(g.resource.Spec.MinMember) }
+// changed forgets what the members come to: one came, went, or has a place or none.
+func (g *group) changed() { g.alive, g.places = nil, nil }
 
-// counted is how many pods have a place, or hold one.
-func (g *group) counted() int {
-	count := len(g.holding)
-	for uid, each := range g.members {
-		if _, holds := g.holding[uid]; each.placed && !holds {
-			count++
+// tallies are what all members come to, and those that have a place or hold one.
+func (g *group) tallies() (alive, places *tally) {
+	if g.alive == nil {
+		g.alive, g.places = newTally(), newTally()
+		for uid, each := range g.members {
+			g.alive.add(each)
+			if _, holds := g.holding[uid]; each.placed || holds {
+				g.places.add(each)
+			}
 		}
 	}
-	return count
+	return g.alive, g.places
 }
 
 // complete says that enough pods have or hold a place for all of them to go on.
-func (g *group) complete() bool { return g.resource != nil && g.counted() >= g.minimum() }
+func (g *group) complete() bool {
+	_, places := g.tallies()
+	return g.resource != nil && g.resource.demand.missing(places) == ""
+}
 
 // waiting says that pods of the group hold places that it can't use yet.
 func (g *group) waiting() bool { return len(g.holding) > 0 && !g.complete() }
@@ -96,6 +120,7 @@ func (g *group) idle() []string {
 // drop takes a pod's place from the group; with the last one giving up is over.
 func (g *group) drop(uid string) {
 	delete(g.holding, uid)
+	g.changed()
 	g.givingUp = g.givingUp && len(g.holding) > 0
 }
 
@@ -131,11 +156,16 @@ func (g *group) created() time.Time {
 // Nothing of the cluster's state helps a group that is not there yet.
 func (g *group) closed(now time.Time) *berth.Status {
 	switch {
+	case g.problem != "":
+		return berth.NewStatus(berth.Pending, fmt.Sprintf("pod group %s can't be used: %s", g.key, g.problem))
 	case g.resource == nil:
 		return berth.NewStatus(berth.Pending, fmt.Sprintf("pod group %s was not found", g.key))
-	case len(g.members) < g.minimum():
-		text := fmt.Sprintf("pod group %s has %d of the %d pods it needs", g.key, len(g.members), g.minimum())
-		return berth.NewStatus(berth.Pending, text)
+	}
+	alive, _ := g.tallies()
+	if missing := g.resource.demand.missing(alive); missing != "" {
+		return berth.NewStatus(berth.Pending, fmt.Sprintf("pod group %s %s", g.key, missing))
+	}
+	switch {
 	case g.complete():
 		return nil
 	case g.givingUp:
@@ -144,6 +174,21 @@ func (g *group) closed(now time.Time) *berth.Status {
 		return refusal("pod group %s backs off after a failure", g.key)
 	case g.yieldsTo != nil:
 		return refusal("pod group %s makes room for pod group %s", g.key, g.yieldsTo.key)
+	}
+	return nil
+}
+
+// closedTo says why this pod may not be tried now; nil if it may.
+func (g *group) closedTo(pod *corev1.Pod, now time.Time) *berth.Status {
+	if why := g.closed(now); why != nil || g.complete() {
+		return why
+	}
+	_, places := g.tallies()
+	if _, holds := g.holding[string(pod.UID)]; holds {
+		return nil
+	}
+	if role := g.resource.demand.crowds(pod.Labels[roleLabel], places); role != "" {
+		return refusal("pod group %s has its places for pods of role %s", g.key, role)
 	}
 	return nil
 }

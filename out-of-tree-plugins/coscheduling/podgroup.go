@@ -2,9 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"berth.dev/plugin-sdk/go/berth"
@@ -25,14 +25,18 @@ var (
 type PodGroup struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     PodGroupSpec      `json:"spec"`
+	Status   PodGroupStatus    `json:"status"`
+
+	demand demand
 }
 
 // PodGroupSpec says when a group may run. MinMember is how many pods have to find
-// a place together; ScheduleTimeoutSeconds how long those that have one wait for
-// the others.
+// a place together, MinResources what they have to request together;
+// ScheduleTimeoutSeconds how long those that have a place wait for the others.
 type PodGroupSpec struct {
-	MinMember              int32  `json:"minMember"`
-	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds"`
+	MinMember              int32               `json:"minMember"`
+	MinResources           corev1.ResourceList `json:"minResources"`
+	ScheduleTimeoutSeconds *int32              `json:"scheduleTimeoutSeconds"`
 }
 
 // readPodGroup decodes a PodGroup.
@@ -43,10 +47,9 @@ func readPodGroup(data []byte) (*PodGroup, error) {
 	if err := json.Unmarshal(data, group); err != nil {
 		return nil, err
 	}
-	if group.Spec.MinMember < 0 {
-		return nil, fmt.Errorf("spec.minMember: %d is negative", group.Spec.MinMember)
-	}
-	return group, nil
+	var err error
+	group.demand, err = demandOf(group)
+	return group, err
 }
 
 // timeout is how long a pod of the group waits at Permit.

@@ -53,7 +53,7 @@ def test_tokens(pod):
     holders = {name for name in containers(pod) if TOKENS in mounts(pod, name)}
 
     assert {*SIDECARS, SCHEDULER} == containers(pod).keys()
-    assert {SCHEDULER, OTHER, "plugin-load-aware"} == holders
+    assert {SCHEDULER, OTHER, "plugin-coscheduling", "plugin-load-aware"} == holders
     assert pod["spec"]["automountServiceAccountToken"] is False
 
 

@@ -1,10 +1,14 @@
 """The plugin coscheduling as a process, a whole scheduler, and a sandbox that knows PodGroups."""
 
+import socket
+from contextlib import asynccontextmanager
+
 import pytest
 import yaml
 
 from berth.client import Api, load_endpoint
 from berth.client.resources import PODS
+from berth.sandbox import SandboxOptions
 from tests.go_toolchain import ROOT, build
 from tests.sockets import serving
 from tests.unit.client.conftest import transport_to
@@ -106,3 +110,109 @@ async def test_a_gang_that_is_not_complete(program, tmp_path):
 
             sandbox.load([pod("gang", MEMBERS - 1)])
             await eventually(lambda: places(sandbox, "gang") == MEMBERS)
+
+
+def a_port():
+    """A port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@asynccontextmanager
+async def reporting(program, tmp_path, *documents):
+    """A scheduler with the plugin, which writes statuses to the sandbox."""
+    port = a_port()
+    server = {"BERTH_COSCHEDULING_API_SERVER": f"http://127.0.0.1:{port}"}
+    async with (
+        serving(program, **server) as address,
+        scheduling(
+            tmp_path / "kubeconfig",
+            kind(),
+            *documents,
+            sidecars={"coscheduling": address},
+            options=SandboxOptions(port=port),
+        ) as (sandbox, _),
+    ):
+        yield sandbox
+
+
+def status(sandbox):
+    """The only PodGroup's status."""
+    (entry,) = sandbox.store.collection("podgroups.scheduling.x-k8s.io").entries()
+    return entry.decode().get("status", {})
+
+
+async def test_a_groups_status(program, tmp_path):
+    """It tells how far the group has come: too few pods, enough, all at work, all done."""
+    async with reporting(program, tmp_path, node("n0"), node("n1"), group("gang", 1)) as sandbox:
+        sandbox.load([owned("gang", number) for number in range(MEMBERS - 1)])
+        await eventually(lambda: status(sandbox).get("phase") == "Pending")
+        assert "occupiedBy" not in status(sandbox)
+
+        sandbox.load([owned("gang", MEMBERS - 1)])
+        await eventually(lambda: status(sandbox).get("phase") == "Running")
+        told = status(sandbox)
+        assert (MEMBERS, MEMBERS, "default/job") == (told["scheduled"], told["running"], told["occupiedBy"])
+
+        await eventually(lambda: status(sandbox).get("phase") == "Finished")
+        assert MEMBERS == status(sandbox)["succeeded"]
+
+
+def owned(gang, number):
+    """A pod of a Job's, which is done after two seconds."""
+    made = pod(gang, number)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "job"}
+    made["metadata"] |= {
+        "ownerReferences": [owner],
+        "annotations": {"sandbox.berth.dev/run-seconds": "2"},
+    }
+    return made
+
+
+def of_role(gang, role, number, cpu="1"):
+    """A pod of that role."""
+    made = pod(gang, f"{role}-{number}")
+    made["metadata"]["labels"]["coscheduling.berth.dev/role"] = role
+    made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    return made
+
+
+def needs(minimum, **resources):
+    """A group with minimums by role, and of resources."""
+    made = group("gang", 1)
+    made["metadata"]["annotations"] = {"coscheduling.berth.dev/min-members": minimum} if minimum else {}
+    made["spec"] = {"minMember": 2, **({"minResources": resources} if resources else {})}
+    return made
+
+
+async def test_workers_leave_room_for_the_role_that_lacks_pods(program, tmp_path):
+    """Six workers of a core and one server of two, on eight cores: all wait for the server."""
+    documents = [node("n0"), node("n1"), needs("server=1,worker=2")]
+    async with reporting(program, tmp_path, *documents) as sandbox:
+        sandbox.load([of_role("gang", "worker", number) for number in range(6)])
+        await another_is_placed(sandbox)
+        assert 0 == places(sandbox, "gang")
+
+        sandbox.load([of_role("gang", "server", 0, cpu="2")])
+        await eventually(lambda: places(sandbox, "gang") == 7)
+
+
+async def test_a_group_needs_what_it_says_of_resources(program, tmp_path):
+    """Two pods would do by their number; together with a third they request what the group needs."""
+    async with reporting(program, tmp_path, node("n0"), node("n1"), needs("", cpu="3")) as sandbox:
+        sandbox.load([pod("gang", number) for number in range(2)])
+        await another_is_placed(sandbox)
+        assert 0 == places(sandbox, "gang")
+
+        sandbox.load([pod("gang", 2)])
+        await eventually(lambda: places(sandbox, "gang") == 3)
+
+
+async def another_is_placed(sandbox):
+    """A pod of no group that came after the gang's has a node."""
+    alone = pod("alone", 0)
+    del alone["metadata"]["labels"]
+    alone["spec"]["containers"][0]["resources"] = {}
+    sandbox.load([alone])
+    await eventually(lambda: places(sandbox, "alone") == 1)
