@@ -6,6 +6,7 @@ import json
 import pytest
 
 from berth.objects.node import Node
+from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import read_cluster
@@ -112,3 +113,39 @@ def test_a_pod_of_no_api_server_with_a_uid(tmp_path):
     (found,) = cluster(tmp_path, document).of(Pod).values()
 
     assert ("default-scheduler", "by-hand") == (found.spec.scheduler_name, found.uid)
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
+def test_pod_groups_of_each_release(tmp_path, version):
+    """A PodGroup of v1.36 and one of v1.37 are both read."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    group = thing("PodGroup", "g", f"scheduling.k8s.io/{version}", spec=spec)
+
+    assert 2 == cluster(tmp_path, group).of(PodGroup)["default/g"].min_count
+
+
+def test_a_version_that_no_release_has(tmp_path):
+    """The error names all versions that are read."""
+    group = thing("PodGroup", "g", "scheduling.k8s.io/v1alpha1", spec={})
+
+    with pytest.raises(
+        InputError, match=r"give the object as scheduling.k8s.io/v1beta1 or scheduling.k8s.io/v1alpha2"
+    ):
+        cluster(tmp_path, group)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("{apiVersion: v1, kind: Node, metadata: {name: n0}}\n", id="a flow mapping"),
+        pytest.param(
+            f"{json.dumps(node('n0'))}\n---\nkind: Node\napiVersion: v1\nmetadata: {{name: n1}}\n", id="mixed"
+        ),
+    ],
+)
+def test_yaml_that_begins_with_a_brace(tmp_path, text):
+    """It is YAML all the same."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    assert "n0" in read_cluster([path]).of(Node)

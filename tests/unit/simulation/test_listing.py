@@ -7,11 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from berth.client.api import Api
-from berth.client.resources import SCHEDULER_PLUGINS, Resource
+from berth.client.authentication.credentials import load_endpoint
+from berth.client.resources import POD_GROUPS, SCHEDULER_PLUGINS, Resource
+from berth.client.transport import Transport
 from berth.commands.snapshot import snapshot
 from berth.demo.submission import create_all
 from berth.objects.decode import UndecodableObjectError
 from berth.operator.definitions import plugin_definition, scheduler_definition
+from berth.sandbox import SandboxOptions, serve
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.kinds import BY_NAME
@@ -87,3 +90,18 @@ def test_a_snapshot_of_files_has_their_schedulers(tmp_path):
     (kept,) = found.others
     assert {"serverName": "a"} == kept["spec"]["extenders"][0]["tlsConfig"]
     assert [] == read_cluster([hashed]).others
+
+
+async def test_pod_groups_of_a_newer_server():
+    """They are listed in the version that the server has."""
+    async with await serve(SandboxOptions(kubelets=False, release=(1, 37))) as running:
+        connections = Transport(load_endpoint(master=running.url))
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        newer = POD_GROUPS._replace(version="v1beta1")
+        group = {"apiVersion": newer.api_version, "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec}
+        await Api(connections).create(newer, "default", json.dumps(group).encode())
+
+        listed = [json.loads(each) async for each in list_cluster(connections)]
+        await connections.aclose()
+
+    assert ["g"] == [each["metadata"]["name"] for each in listed if each["kind"] == "PodGroup"]

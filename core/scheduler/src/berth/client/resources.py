@@ -73,6 +73,13 @@ VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Every version that is read of kinds whose version goes by the API server's release, the best first."""
+
+
+def in_each_version(kind: Resource) -> tuple[Resource, ...]:
+    """The kind in each version that is read, the best first."""
+    return tuple(kind._replace(version=version) for version in VERSIONS.get(kind, (kind.version,)))
+
+
 LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
 SCHEDULERS = Resource("berth.dev", "v1alpha1", "schedulers", namespaced=True)

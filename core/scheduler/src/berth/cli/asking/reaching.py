@@ -117,7 +117,11 @@ def complete_pod(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
 
 def complete_pod_group(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """The namespace's PodGroups that begin so."""
-    return _names_in_namespace(ctx, "/apis/scheduling.k8s.io/v1alpha2", "podgroups", incomplete)
+    from berth.client.resources import POD_GROUPS, in_each_version  # noqa: PLC0415 - as below
+
+    kinds = in_each_version(POD_GROUPS)
+    found = (_names_in_namespace(ctx, kind.root, kind.plural, incomplete) for kind in kinds)
+    return next(filter(None, found), [])
 
 
 def complete_node(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from berth.client import resources
 from berth.client.errors import ClientError
-from berth.client.resources import VERSIONS, Resource
+from berth.client.resources import Resource, in_each_version
 
 NEWER = (
     resources.RESOURCE_CLAIMS,
@@ -74,7 +74,7 @@ async def server_kinds(transport: DiscoveryReader) -> ServerKinds:
 
     A question without an answer counts as yes: the watches then find out, and try for as long as it takes.
     """
-    choices = {kind: _choices(kind) for kind in NEWER}
+    choices = {kind: in_each_version(kind) for kind in NEWER}
     roots = sorted({choice.root for found in choices.values() for choice in found})
     names = dict(zip(roots, await asyncio.gather(*(_served(transport, root) for root in roots)), strict=True))
     served = {kind: _best(kind, found, names) for kind, found in choices.items()}
@@ -82,11 +82,6 @@ async def server_kinds(transport: DiscoveryReader) -> ServerKinds:
         frozenset(kind for kind, found in served.items() if found is None),
         {kind: found for kind, found in served.items() if found not in (None, kind)},
     )
-
-
-def _choices(kind: Resource) -> tuple[Resource, ...]:
-    """The kind in each version that is read, the best first."""
-    return tuple(kind._replace(version=version) for version in VERSIONS.get(kind, (kind.version,)))
 
 
 def _best(

@@ -6,6 +6,7 @@ path --+--> snapshot, a line an object ------------------------------+
        +--> `openb`, or a folder of its CSV files -------------------+
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ OPENB: Final = "openb"
 """In place of a file: the cluster of the openb trace that comes with the package."""
 MAX_BYTES: Final = 4 << 30
 """Of a Kubernetes file, unpacked."""
+_LIKE_JSON: Final = re.compile(rb'\s*\{\s*["}]')
+"""What YAML that is no JSON seldom begins with."""
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 FINISHED_POD: Final = "finished Pod"
 STRAY_POD: Final = "Pod on a node that is not in the input"
@@ -270,8 +273,8 @@ def _of_file(path: Path) -> Iterator[LocatedDocument]:
         raise InputError(f"{path}: {why}; give a file that can be read") from None
     if len(data) > MAX_BYTES:
         raise InputError(f"{path}: more than {MAX_BYTES} bytes; make a snapshot of the cluster instead")
-    is_json = ".json" in path.suffixes or data.lstrip()[:1] == b"{"
-    yield from _checked(data, str(path), is_json=is_json)
+    is_json = ".json" in path.suffixes or _LIKE_JSON.match(data) is not None
+    yield from _checked(data, str(path), is_json=is_json and b"\n---" not in data)
 
 
 def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[LocatedDocument]:
@@ -366,8 +369,9 @@ class _Reader:
             if group != API_GROUP or document["kind"] not in SCHEDULER_OBJECTS:
                 self._cluster.left_out[document["kind"]] += 1
             self._cluster.others.append(document)
-        elif version != kind.resource.version:
-            remedy = f"give the object as {kind.resource.api_version}"
+        elif version not in kind.versions:
+            versions = (f"{group}/{each}" if group else each for each in kind.versions)
+            remedy = f"give the object as {' or '.join(versions)}"
             raise InputError(f"{found.where}: apiVersion: found {document['apiVersion']!r}; {remedy}")
         else:
             self._found[kind.type].append(found)

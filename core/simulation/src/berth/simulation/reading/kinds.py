@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from berth.client import resources
-from berth.client.resources import SCHEDULER_PLUGINS, SCHEDULERS, Resource
+from berth.client.resources import SCHEDULER_PLUGINS, SCHEDULERS, Resource, in_each_version
 from berth.objects.api_object import Int32, TypedObject
 from berth.objects.decode import decoder
 from berth.objects.devices.devices import DeviceTaintRule
@@ -39,6 +39,11 @@ class SimulatedKind(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The kind as objects spell it."""
         return self.type.__name__
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions in which objects are read, the best first."""
+        return tuple(resource.version for resource in in_each_version(self.resource))
 
 
 def _kind(resource: Resource, of: type[TypedObject]) -> SimulatedKind:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from berth.client.errors import AnsweredError, ClientError, NotFoundError, NotSentError, RejectedError
+from berth.client.resources import Resource, in_each_version
 from berth.client.transport import Transport
 from berth.client.watching.watch import WatchSource, pages
 from berth.client.wire import bounded, decode_document, encode
@@ -58,15 +59,21 @@ async def list_kind(transport: Transport, kind: SimulatedKind) -> AsyncIterator[
 
     Raises: InputError; NotSentError where the server cannot be reached.
     """
-    source = WatchSource(kind.resource, field_selector=kind.field_selector)
-    try:
-        async for page in pages(transport, source):
-            for item in page.items or ():
-                written = bytes(item)
-                yield _decoded(kind, written), written
-    except NotFoundError:
+    for resource in in_each_version(kind.resource):
+        try:
+            async for item in _items(transport, kind, resource):
+                yield _decoded(kind, item), item
+        except NotFoundError:
+            continue
         return
-    except NotSentError:
+
+
+async def _items(transport: Transport, kind: SimulatedKind, resource: Resource) -> AsyncIterator[bytes]:
+    try:
+        async for page in pages(transport, WatchSource(resource, field_selector=kind.field_selector)):
+            for item in page.items or ():
+                yield bytes(item)
+    except (NotFoundError, NotSentError):
         raise
     except ClientError as error:
         refused = isinstance(error, AnsweredError) and error.status == _FORBIDDEN
