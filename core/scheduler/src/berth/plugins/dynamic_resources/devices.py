@@ -6,7 +6,7 @@ pools and nodes are no part of what it sees.
 Source: dynamic-resource-allocation cel/compile.go (Kubernetes v1.36).
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -111,6 +111,10 @@ def kind_key(driver: str, spec: DeviceSpec) -> Hashable:
     return driver, msgspec.msgpack.encode(nameless)
 
 
+NOTHING: Mapping[CounterId, int] = {}
+"""What most devices take out of counters: one object for all of them."""
+
+
 class Device:
     """One device: what it is, who reaches it, and what its use takes out of shared counters."""
 
@@ -123,11 +127,13 @@ class Device:
         self.spec = spec
         self.target = target
         self.kind = kind or DeviceKind(device_id.driver, spec)
-        self.consumes: dict[CounterId, int] = {
-            CounterId(device_id.driver, device_id.pool, part.counter_set, name): nanos(counter.value)
-            for part in spec.consumes_counters
-            for name, counter in part.counters.items()
-        }
+        self.consumes: Mapping[CounterId, int] = NOTHING
+        if spec.consumes_counters:
+            self.consumes = {
+                CounterId(device_id.driver, device_id.pool, part.counter_set, name): nanos(counter.value)
+                for part in spec.consumes_counters
+                for name, counter in part.counters.items()
+            }
 
     @property
     def capacity(self) -> dict[str, int]:

@@ -5,7 +5,7 @@ Nodes with one view of the devices get one answer, which pods that ask the same 
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Filter (Kubernetes v1.36).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -200,20 +200,28 @@ class DeviceQuery:
 
     async def _search(self, codes: ReasonCodes, nodes: Snapshot, meter: CycleMeter) -> None:
         """Ask once for each view among the nodes that are still in."""
-        groups, patterns = at_once(self.inventory.groups(nodes)), self._patterns(nodes)
+        groups, left = at_once(self.inventory.groups(nodes)), codes == 0
         asked: list[tuple[Ints, Ints, PodSearch]] = []
-        for pattern in set(patterns[codes == 0].tolist()):
+        for pattern, rows in self._by_pattern(nodes, left):
             search = self._search_for(pattern)
             if search is not None:
-                rows = ((patterns == pattern) & (codes == 0)).nonzero()[0]
                 asked.append((rows, groups[rows], search))
         for rows, views, search in asked:
             await search.solve(rows, views, nodes.names, meter)
-        some_fit = None in self._searches.values() or any(s.fits(views).any() for _, views, s in asked)
         for rows, views, search in asked:
-            self._put(codes, search, rows, views, nodes, some_fit=some_fit)
+            reasons = search.reasons(views)
+            for number, text in enumerate(REASONS[1:], 1):
+                those = reasons == number
+                if those.any():
+                    codes[rows[those]] = self._code(unresolvable(text))
+            (unanswered,) = (reasons < 0).nonzero()
+            if unanswered.size:
+                some_fit = None in self._searches.values() or any(s.fits(v).any() for _, v, s in asked)
+                self._give_reasons(
+                    codes, search, rows[unanswered], views[unanswered], nodes, some_fit=some_fit
+                )
 
-    def _put(
+    def _give_reasons(
         self,
         codes: ReasonCodes,
         search: PodSearch,
@@ -223,20 +231,23 @@ class DeviceQuery:
         *,
         some_fit: bool,
     ) -> None:
-        """The codes of these rows. Raises: AllocationError where nothing was found in time."""
-        reasons = search.reasons(views)
-        for number, text in enumerate(REASONS[1:], 1):
-            those = reasons == number
-            if those.any():
-                codes[rows[those]] = self._code(unresolvable(text))
-        (unanswered,) = (reasons < 0).nonzero()
-        for row, view in zip(rows[unanswered].tolist(), views[unanswered].tolist(), strict=True):
+        """The codes of rows without an answer. Raises: AllocationError where nothing was found in time."""
+        for row, view in zip(rows.tolist(), views.tolist(), strict=True):
             status = search.failed.get(view)
             if status is None:
                 if not some_fit:
                     raise AllocationError(f"node {nodes.names[row]}: {TIMED_OUT}")
                 status = unresolvable(TIMED_OUT)
             codes[row] = self._code(status)
+
+    def _by_pattern(self, nodes: Snapshot, left: Mask) -> Iterator[tuple[int, Ints]]:
+        """The rows that are left, by what they leave to devices. Shapes: left bool (n,); rows int64 (k,)."""
+        if self.extended is None or not self.extended.mapped:
+            yield 0, left.nonzero()[0]
+            return
+        patterns = self._patterns(nodes)
+        for pattern in np.unique(patterns[left]).tolist():
+            yield pattern, ((patterns == pattern) & left).nonzero()[0]
 
     def _patterns(self, nodes: Snapshot) -> Ints:
         """Which extended resources each node leaves to devices, as one number. Shapes: result int64 (n,)."""
