@@ -28,10 +28,14 @@ SMALL_IN_ALL = SMALL_TIMES * SMALL_AT_MOST * 5
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch):
     """Let all that remembers up to so many bytes remember few, so that a test need not write so many."""
+    bound_memories(monkeypatch, LITTLE)
+
+
+def bound_memories(monkeypatch, most):
     for name, module in list(sys.modules.items()):
         if name.startswith("berth."):
             for constant in [each for each in vars(module) if re.fullmatch(r"MAX_([A-Z]+_)?BYTES", each)]:
-                monkeypatch.setattr(module, constant, LITTLE)
+                monkeypatch.setattr(module, constant, most)
 
 
 def annotations(i):
@@ -197,11 +201,16 @@ def test_pods_of_many_things_that_were_placed(shape):
         topology_keys,
     ],
 )
-def test_columns_of_pods_that_were_decided_on(shape):
-    """Columns are as long as the cluster: with ten times the nodes, no more is kept."""
+def test_columns_of_pods_that_were_decided_on(shape, monkeypatch):
+    """Columns are as long as the cluster: with ten times the nodes, no more is kept.
+
+    Their memories are full with few nodes, too: else their bound is the difference, or nearly.
+    """
+    bound_memories(monkeypatch, LITTLE // 16)
 
     def kept(nodes):
         core = a_core(nodes)
+        decide(core, a_pod("first", **shape(1_000)))
         return kept_bytes(lambda: [decide(core, a_pod(f"p{i}", **shape(i))) for i in range(20)], times=1)
 
     assert kept(1_000) - kept(100) < 20 * SMALL_AT_MOST
