@@ -257,9 +257,10 @@ class Arena:
 
     async def close(self):
         """End every process."""
-        for child in (self.scheduler, self.sandbox):
-            if child is not None:
-                await child.stop(grace_seconds=1.0)
+        if self.scheduler is not None:
+            await self.scheduler.stop(grace_seconds=1.0)
+        if self.sandbox is not None:
+            await self.sandbox.stop()  # it ends a control plane in order, and removes its folder
         if self.transport is not None:
             await self.transport.aclose()
 
