@@ -1,7 +1,7 @@
 """Every way in which a pod waits for its group or for a claim, and the condition that says so.
 
-A pod that was tried has its condition at once; one that is held back before it is tried has it after five
-minutes, as one that merely comes before its group or claim would have one for nothing.
+A pod that was tried has its condition at once; one that is held back before it is tried has it within half a
+minute, as one that merely comes before its group or claim would have one for nothing.
 """
 
 from datetime import UTC, datetime
@@ -65,7 +65,9 @@ async def waiting(made, *entries, made_of="", pods=("a", "b")):
         if made_of:
             made.add(with_status(pod, {"name": entries[0].name, "resourceClaimName": made_of}))
     await made.run()
-    await made.tick(400)
+    await made.tick(40)
+    assert all(made.condition(name) for name in pods)
+    await made.tick(360)
     assert {} == made.bound
     found = [made.condition(name) for name in pods]
     return {(one.reason, one.message) for one in found}
@@ -170,3 +172,14 @@ async def test_pods_whose_claim_gets_no_device(release, objects, text):
     assert {UNSCHEDULABLE} == {reason for reason, _ in found}
     assert any(text in message for _, message in found), found
     assert ("False", "Unschedulable") == made.group_condition()[:2]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_pods_that_come_one_after_the_other_say_nothing(release):
+    """A gang that is complete within seconds costs no write of a condition."""
+    made = cluster(release, group(BY_NAME, size=3))
+    for name in ("a", "b"):
+        made.add_member(name, cpu="99")
+        await made.tick(2)
+
+    assert [] == made.calls("patch_status")

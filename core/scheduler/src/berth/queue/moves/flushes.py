@@ -16,6 +16,9 @@ from berth.queue.requeueing.hint_questions import HintQuestions
 from berth.queue.sub_queues import SubQueues
 
 LEFTOVER_FLUSH_SECONDS = 30.0
+PATIENCE_SECONDS = 5.0
+"""A pod that waits no longer than that for its group or claim, as each does while these are created, says
+nothing: a write for each pod of each gang would be for nothing."""
 
 StillGated = Callable[[Sequence[QueuedPodInfo]], None]
 """Takes the records that plugins still keep out of the queue when they are flushed."""
@@ -66,13 +69,15 @@ class Flushes:
     def leftovers(self) -> bool:
         """Move the pods on that no event has helped for too long; PreEnqueue is run again for gated ones.
 
-        Of pods whose group is not there it is said that they wait for it.
+        Of gated pods, and those whose group is not there, it is said what they wait for once they have waited
+        for a few seconds, and where that is another thing by then, each time they are moved.
 
         Upstream v1.36.2 leaves gated pods; later releases move them (kubernetes/kubernetes#139162).
         """
         if self._groups is not None:
-            self._still_gated(self._groups.without_group(self._limit_seconds))
+            self._still_gated(self._groups.without_group(PATIENCE_SECONDS))
         now = self._clock.monotonic()
+        self._still_gated([record for record in self._sub_queues.pool if _began_to_wait(record, now)])
         leftovers = [
             record
             for record in self._sub_queues.pool
@@ -89,3 +94,9 @@ class Flushes:
             record.was_flushed_from_unschedulable = not record.gated
         self._still_gated([record for record in leftovers if record.gated])
         return moved
+
+
+def _began_to_wait(record: QueuedPodInfo, now: float) -> bool:
+    """Whether the record is gated, and was not yet, or not for long enough, at the flush before."""
+    patience_ended = record.timestamp + PATIENCE_SECONDS
+    return record.gated and now - LEFTOVER_FLUSH_SECONDS < patience_ended <= now
