@@ -305,11 +305,11 @@ async def test_plans_rest_on_a_plugin_whose_answers_are_about_single_nodes():
     """Until it says that its outside state changed; placed pods make no difference."""
     async with clusters() as cluster:
         plugin = cluster.host.plugins["gpu-share", "remembering"]
-        before = plugin.version(cluster.snapshot)
+        before = plugin.shared_cache_key(cluster.snapshot)
         await cluster.schedule({"milli": 300})
-        after = plugin.version(cluster.snapshot)
+        after = plugin.shared_cache_key(cluster.snapshot)
         cluster.host.news_from("gpu-share", None)
-        then = plugin.version(cluster.snapshot)
+        then = plugin.shared_cache_key(cluster.snapshot)
 
     assert before is not None
     assert before == after != then
@@ -320,7 +320,7 @@ async def test_plans_rest_on_no_plugin_that_looks_at_all_nodes():
     async with clusters("fgd") as cluster:
         plugin = cluster.host.plugins["gpu-share", "remembering"]
 
-        assert plugin.version(cluster.snapshot) is None
+        assert plugin.shared_cache_key(cluster.snapshot) is None
 
 
 async def test_a_policy_that_looks_at_all_nodes_is_asked_about_all_nodes(monkeypatch):

@@ -172,7 +172,7 @@ class Outside(PreScorePlugin, RemotePlugin):
         """Nothing to do."""
         return SKIP
 
-    def version(self, _nodes):
+    def shared_cache_key(self, _nodes):
         """What its answers rest on."""
         return self.now
 

@@ -457,7 +457,7 @@ class Restarts(RemotePlugin):
     def sign_pod(self, _pod):
         return ()
 
-    def version(self, _nodes):
+    def shared_cache_key(self, _nodes):
         return self.starts
 
     def cache_key(self, _state, _pod, _nodes):

@@ -71,9 +71,9 @@ def test_row_by_row_is_anew(kind, plain, raw, fits, steps):
         fits[row] = there
         if there:
             plain[row], raw[row] = score, extra
-            known.put(row, 2 * score, [extra], state, POD)
+            known.set_row(row, 2 * score, [extra], state, POD)
         else:
-            known.take_out(row)
+            known.drop_row(row)
         totals = known.add_up(state, POD, fits)
         anew = ranks(kind, plain, raw, fits).totals
 
@@ -88,8 +88,8 @@ def test_a_row_between_the_extremes_changes_no_other_total():
     fits, state = np.ones(ROWS, dtype=bool), CycleState()
     known = ranks("stretched", np.zeros(ROWS, dtype=np.int64), np.array([0, 9, 4, 0, 9, 2]), fits)
     before = known.totals
-    known.take_out(2)
-    known.put(2, 5, [3], state, POD)
+    known.drop_row(2)
+    known.set_row(2, 5, [3], state, POD)
 
     assert before is known.totals
     assert 5 + 3 * 33 == known.totals[2]
@@ -112,7 +112,7 @@ def test_many_rows_at_once_are_anew(kind, *, plain, raw, fits, changed, same_raw
     before[rows], there[rows] = after[rows], True
     if not same_raw:
         raw_before[rows] = raw_after[rows]
-    known.put_many(rows, 2 * before[rows], [raw_before[rows]])
+    known.set_rows(rows, 2 * before[rows], [raw_before[rows]])
 
     anew = ranks(kind, before, raw_before, there)
     assert anew.totals.tolist() == known.add_up(state, POD, there).tolist()
@@ -142,15 +142,15 @@ def test_fewer_rows_are_normalised_among_themselves(kind, plain, raw, fits, left
 
 @pytest.mark.parametrize("weights", [(1, 1), (2, 1), (1, 3), (2, 3)])
 def test_what_nodes_objects_determine_stays_apart_from_what_other_plugins_add(weights):
-    fits, of_objects, others = np.ones(ROWS, dtype=bool), np.arange(ROWS), np.full(ROWS, 5)
+    fits, object_scores, others = np.ones(ROWS, dtype=bool), np.arange(ROWS), np.full(ROWS, 5)
     known = TotalScores(ROWS, kept=True)
     plugin = Scores("of objects")
     plugin.depends = Depends.OBJECT
-    known.add(plugin, weights[0], of_objects, CycleState(), fits)
+    known.add(plugin, weights[0], object_scores, CycleState(), fits)
     known.add(Scores("others"), weights[1], others, CycleState(), fits)
 
-    assert (weights[0] * np.arange(ROWS)).tolist() == known.of_objects.tolist()
-    assert np.arange(ROWS).tolist() == of_objects.tolist()
+    assert (weights[0] * np.arange(ROWS)).tolist() == known.object_scores.tolist()
+    assert np.arange(ROWS).tolist() == object_scores.tolist()
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -169,5 +169,5 @@ def test_what_plugins_gave_stays_as_it_is(kept, weights):
 
     assert (expected + 2 * default_normalize(given[0])).tolist() == totals.tolist()
     if kept:
-        made.put(0, 7, [0], state, POD)
-        assert 7 == made.plain.item(0)
+        made.set_row(0, 7, [0], state, POD)
+        assert 7 == made.unnormalized.item(0)

@@ -44,7 +44,7 @@ class Plugin:
         self.snapshot, self.answers_late = snapshot, answers_late
         self.numbers = [0] * NODES
         self.calls, self.pending, self.pods = [], [], {}
-        self.feed = SimpleNamespace(touched=RowJournal(), disturbances=0, unanswered=0)
+        self.feed = SimpleNamespace(touched=RowJournal(), external_changes=0, unanswered=0)
         self.connection = SimpleNamespace(
             ready=True,
             starts=1,
@@ -157,7 +157,7 @@ class Harness:
         """Something happens to everything."""
         self.plugin.numbers = [number + 1 for number in self.plugin.numbers]
         if how == "outside":
-            self.plugin.feed.disturbances += 1
+            self.plugin.feed.external_changes += 1
         elif how == "restart":
             self.plugin.connection.starts += 1
         else:

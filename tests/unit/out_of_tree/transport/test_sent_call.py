@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from berth.out_of_tree.transport.sent_call import SentCall, UnderWay, in_next_turn
+from berth.out_of_tree.transport.sent_call import SentCall, UnderWay
 from berth.out_of_tree.transport.ttrpc import Answer
 
 
@@ -91,23 +91,6 @@ async def test_a_request_that_is_not_written_at_once_is_sent_in_the_next_turn():
 
     assert (False, ["request"]) == (before, sent)
     assert "one" == await call.sent
-
-
-async def test_a_call_may_be_left_to_the_next_turn():
-    """What was to be sent before it is sent by then."""
-    sent = []
-
-    def ask():
-        sent.append("question")
-        return Call().worked_on()
-
-    task = in_next_turn(ask)
-    sent.append("what comes first")
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait([task])
-
-    assert ["what comes first", "question"] == sent
 
 
 async def test_a_task_that_awaits_an_answer_is_cancelled_as_with_any_coroutine():

@@ -38,8 +38,8 @@ class AssumeAndBind(msgspec.Struct, frozen=True):
     ) -> None:
         """Assume the pod on the node, hold what it needs, and start binding.
 
-        Where another process holds things, the next cycle begins before it has answered: it sees the pod as
-        assumed, and its calls come after ours (docs/decisions/0004-one-stream.md).
+        A sidecar's Reserve is sent before this returns and answered later: the next cycle sees the pod as
+        assumed, and its calls reach the sidecar after Reserve (docs/decisions/0004-one-stream.md).
         """
         assumed = self._assumed(attempt, info, node_name, cycle)
         if assumed is None:
@@ -47,6 +47,8 @@ class AssumeAndBind(msgspec.Struct, frozen=True):
         if framework.reserves_remotely:
             work = self._hold_and_bind(framework, attempt, info, assumed, cycle)
             self.binding.background.spawn(work, f"binding of {assumed.key}")
+            # The task runs up to its first call, and the next cycle's calls come after it.
+            await self.binding.background.breathe()
         elif await self._held(framework, attempt, info, assumed, cycle):
             self._bind(framework, attempt, info, assumed)
 

@@ -429,7 +429,7 @@ class ScorePlugin(Plugin):
 
 
 class NormalizedBy(Enum):
-    """What a node's final score depends on, besides its raw one."""
+    """The raw scores on which a node's final score depends, besides its own."""
 
     NOTHING = "nothing"
     EXTREMES = "extremes"
@@ -442,9 +442,10 @@ class NormalizeScorePlugin(ScorePlugin):
     """Scores that are mapped to 0 to 100 once all feasible nodes have one."""
 
     def normalized_by(self, state: CycleState) -> NormalizedBy:
-        """What a final score of this cycle depends on besides the raw one.
+        """Which raw scores, besides a node's own, its final score of this cycle depends on.
 
-        Final scores stay valid while that stays the same.
+        A final score is reused while these raw scores are unchanged: NOTHING, if `normalize_score` maps each
+        score by itself; EXTREMES, if it uses only the lowest and the highest; ALL otherwise.
         """
         del state
         return NormalizedBy.ALL

@@ -350,7 +350,7 @@ class PluginHost:
     def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
         for version in self._versions_of(plugin):
-            version.feed.disturbances += 1
+            version.feed.external_changes += 1
         self._queue.move_all(news_from(plugin), None, uids)
 
     def let_go(self, plugin: str, why: str) -> None:

@@ -112,6 +112,7 @@ def _outside(framework: Framework, nodes: Snapshot) -> tuple[Hashable, ...] | No
     holds = (*plugins.reserve, *plugins.permit)
     outside = {plugin.name: plugin for plugin in (*looks, *holds) if not plugin.in_process}
     versions = tuple(
-        plugin.version(nodes) if isinstance(plugin, RemotePlugin) else None for plugin in outside.values()
+        plugin.shared_cache_key(nodes) if isinstance(plugin, RemotePlugin) else None
+        for plugin in outside.values()
     )
     return None if None in versions else versions

@@ -407,7 +407,7 @@ class Process:
         metrics.watch_equal_pods(scheduler.equivalence_cache.outcomes)
         metrics.watch_tasks(scheduler.at_work)
         if self.recording is not None:
-            metrics.watch_recording(self.recording.spans)
+            metrics.watch_recording(self.recording.span_counts)
         if scheduler.dispatcher is not None:
             metrics.watch_calls(scheduler.dispatcher.pending)
         election = self._options.loaded.configuration.leader_election

@@ -30,15 +30,15 @@ class RemotePlugin(FilterPlugin, NormalizeScorePlugin):
     @property
     @abstractmethod
     def touched(self) -> RowJournal:
-        """The rows whose answers may have changed since, by what the plugin was sent."""
+        """Rows whose answers may have changed, because the plugin was sent news about their nodes."""
 
     @abstractmethod
-    def version(self, nodes: Snapshot) -> Hashable | None:
-        """The part of the cache key that is the same for all pods; None where answers are not by node."""
+    def shared_cache_key(self, nodes: Snapshot) -> Hashable | None:
+        """The part of the cache key that all pods share; None where the plugin is not node-local."""
 
     @abstractmethod
     def answers(self, state: CycleState, part: RowAnswers) -> bool:
-        """Whether the plugin is asked for that part in this attempt; if not, all codes and scores are 0."""
+        """Whether the plugin implements that part in this attempt; if not, all codes and scores are 0."""
 
     @abstractmethod
     def columns(self, state: CycleState, pod: Pod) -> AnswerColumns:
@@ -46,7 +46,7 @@ class RemotePlugin(FilterPlugin, NormalizeScorePlugin):
 
     @abstractmethod
     def ask(self, state: CycleState, pod: Pod, part: RowAnswers, rows: Rows) -> Awaitable[None]:
-        """Have the dirty ones of these rows answered; afterwards the columns have them.
+        """Call the plugin for the dirty ones of these rows; once awaited, the columns have its answers.
 
         Shapes: rows intp (k,). Raises: any exception fails the cycle with its text.
         """

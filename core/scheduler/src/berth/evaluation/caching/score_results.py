@@ -30,16 +30,16 @@ class _ScoresByRow(NamedTuple):
 class ScoreResults:
     """Runs these plugins and keeps the results in `total_scores`.
 
-    Of the plugins whose scores change with pods, `_plain` are those whose raw scores are final; the others
-    are those that `total_scores` has as its `own`.
+    Of the plugins whose scores change with the pods on a node, `_final_plugins` are those that do not
+    normalize; `total_scores.pod_dependent` has the others.
     """
 
     __slots__ = (
         "_by_row",
+        "_final_plugins",
         "_formless",
         "_forms",
         "_names",
-        "_plain",
         "_plugins",
         "_remote",
         "_row_plugins",
@@ -49,7 +49,7 @@ class ScoreResults:
     def __init__(self, plugins: Sequence[Weighed], total_scores: TotalScores) -> None:
         self._plugins = plugins
         self.total_scores = total_scores
-        self._plain: list[Weighed] = []
+        self._final_plugins: list[Weighed] = []
         self._row_plugins: Sequence[Weighed] = ()
         self._remote: Sequence[RemotePlugin] = ()
         self._forms: dict[str, RowForm[Scores]] = {}
@@ -66,10 +66,13 @@ class ScoreResults:
                 total_scores.add(plugin, weight, raw, state, feasible)
                 and plugin.depends is not Depends.OBJECT
             ):
-                self._plain.append((plugin, weight))
+                self._final_plugins.append((plugin, weight))
 
         await ask_scores(self._plugins, attempt, point, take)
-        self._row_plugins = [*self._plain, *((part.plugin, part.weight) for part in total_scores.own)]
+        self._row_plugins = [
+            *self._final_plugins,
+            *((part.plugin, part.weight) for part in total_scores.pod_dependent),
+        ]
         self._remote = [plugin for plugin, _ in self._row_plugins if isinstance(plugin, RemotePlugin)]
 
     def ask(self, attempt: Attempt, dirty: DirtyRows, fits: Mask, point: int) -> Awaitable[None] | None:
@@ -90,10 +93,10 @@ class ScoreResults:
     async def _ask_every(self, attempt: Attempt, fits: Mask, point: int) -> None:
         """Run the plugins again on all rows."""
         found = await self._asked(self._row_plugins, attempt, point)
-        of_objects = self.total_scores.of_objects
-        plains = np.zeros(fits.size, dtype=np.int64) if of_objects is None else of_objects.copy()
-        self._add_final(plains, found, fits)
-        self.total_scores.put_all(plains, self._raws(found), fits)
+        object_scores = self.total_scores.object_scores
+        sums = np.zeros(fits.size, dtype=np.int64) if object_scores is None else object_scores.copy()
+        self._add_final(sums, found, fits)
+        self.total_scores.set_all_rows(sums, self._raws(found), fits)
 
     def _forms_by_row(self, attempt: Attempt) -> _ScoresByRow | None:
         """A function of one row for each of these plugins; None where one has none."""
@@ -112,7 +115,7 @@ class ScoreResults:
             return self._by_row
         columns = {plugin.name: plugin.read(attempt, SCORES) for plugin in self._remote}
         forms = [
-            self._read_from(columns[plugin.name], plugin, final=i < len(self._plain))
+            self._read_from(columns[plugin.name], plugin, final=i < len(self._final_plugins))
             if plugin.name in columns
             else self._forms[plugin.name].one
             for i, (plugin, _) in enumerate(self._row_plugins)
@@ -125,7 +128,7 @@ class ScoreResults:
         there = [form for form in forms if form is not None]
         if len(there) < len(forms):
             return None
-        weights = [weight for _, weight in self._plain]
+        weights = [weight for _, weight in self._final_plugins]
         return _ScoresByRow(list(zip(weights, there, strict=False)), there[len(weights) :], columns)
 
     @staticmethod
@@ -148,23 +151,23 @@ class ScoreResults:
         self, attempt: Attempt, rows: Iterable[int], fits: Mask, forms: _ScoresByRow, *, asked: bool = False
     ) -> set[int]:
         """Score a few rows, one at a time; returns those that a remote plugin has to answer for first."""
-        total_scores, of_objects = self.total_scores, self.total_scores.of_objects
+        total_scores, object_scores = self.total_scores, self.total_scores.object_scores
         columns = () if asked else forms.columns
         unasked: set[int] = set()
         for row in rows:
             if not fits.item(row):
-                total_scores.take_out(row)
+                total_scores.drop_row(row)
                 continue
             if columns and any(each.is_dirty(SCORES, row) for each in columns):
                 unasked.add(row)
                 continue
-            plain = 0 if of_objects is None else of_objects.item(row)
+            unnormalized = 0 if object_scores is None else object_scores.item(row)
             for weight, score_of in forms.final:
-                plain += weight * score_of(row)
+                unnormalized += weight * score_of(row)
             raws = [score_of(row) for score_of in forms.raw]
-            total_scores.put(row, plain, raws, attempt.state, attempt.pod)
-        if self._plain:
-            attempt.state.meter.worked(self._plain[-1][0].name)
+            total_scores.set_row(row, unnormalized, raws, attempt.state, attempt.pod)
+        if self._final_plugins:
+            attempt.state.meter.worked(self._final_plugins[-1][0].name)
         return unasked
 
     async def _ask_remote_first(self, attempt: Attempt, rows: set[int], fits: Mask, point: int) -> None:
@@ -176,7 +179,7 @@ class ScoreResults:
     def _ask_some(self, attempt: Attempt, rows: Rows, fits: Mask, point: int) -> Awaitable[None] | None:
         """Score some rows together. Shapes: rows intp (k,); fits bool (n,)."""
         self._forms_by_row(attempt)
-        rows = self.total_scores.left_of(rows, fits)
+        rows = self.total_scores.drop_infeasible(rows, fits)
         if not rows.size:
             return None
         unasked = unanswered(self._remote, attempt, SCORES, rows) if self._remote else NO_ROWS
@@ -202,12 +205,12 @@ class ScoreResults:
                 found[plugin.name] = scores_of(rows)
             elif isinstance(plugin, RemotePlugin):
                 found[plugin.name] = plugin.scores_of(attempt, rows)
-        of_objects = self.total_scores.of_objects
-        plains = np.zeros(rows.size, dtype=np.int64) if of_objects is None else of_objects.take(rows)
-        self._add_final(plains, found)
-        self.total_scores.put_many(rows, plains, self._raws(found))
-        if self._plain:
-            attempt.meter.worked(self._plain[-1][0].name)
+        object_scores = self.total_scores.object_scores
+        sums = np.zeros(rows.size, dtype=np.int64) if object_scores is None else object_scores.take(rows)
+        self._add_final(sums, found)
+        self.total_scores.set_rows(rows, sums, self._raws(found))
+        if self._final_plugins:
+            attempt.meter.worked(self._final_plugins[-1][0].name)
 
     async def _asked(self, plugins: Sequence[Weighed], part: Attempt, point: int) -> dict[str, Scores]:
         """The plugins' raw scores of a table, by name."""
@@ -219,17 +222,17 @@ class ScoreResults:
         await ask_scores(plugins, part, point, take)
         return found
 
-    def _add_final(self, plains: Ints, found: dict[str, Scores], fits: Mask | None = None) -> None:
+    def _add_final(self, sums: Ints, found: dict[str, Scores], fits: Mask | None = None) -> None:
         """Add the weighted final scores; a sidecar's are checked where the pod fits (None: everywhere).
 
-        Shapes: plains int64 (k,); fits bool (k,).
+        Shapes: sums int64 (k,); fits bool (k,).
         """
-        for plugin, weight in self._plain:
+        for plugin, weight in self._final_plugins:
             scores = found[plugin.name]
             if not plugin.in_process:
                 check_range(plugin.name, scores, fits)
-            plains += scores if weight == 1 else scores * weight
+            sums += scores if weight == 1 else scores * weight
 
     def _raws(self, found: dict[str, Scores]) -> list[Scores]:
-        """The raw scores that are not final, in the order of `total_scores.own`."""
-        return [found[part.plugin.name] for part in self.total_scores.own]
+        """The raw scores that are not final, in the order of `total_scores.pod_dependent`."""
+        return [found[part.plugin.name] for part in self.total_scores.pod_dependent]

@@ -75,8 +75,8 @@ class StateFeed:
         """How many calls that may change what the plugin says of nodes have no answer yet."""
         self.carried_to = 0
         """The newest generation that a call has brought: the plugin may hold it before the stream does."""
-        self.disturbances = 0
-        """How often an object changed that the plugin watches, or the plugin said that something else did."""
+        self.external_changes = 0
+        """Changes outside the snapshot so far: of objects that it watches, and requeues that it asked for."""
         self._snapshot = snapshot
         self._nodes = nodes
         self._pods = pods
@@ -128,7 +128,7 @@ class StateFeed:
     def take(self, change: state_pb2.Change) -> None:
         """Make a step of a change of a watched object; before the first snapshot, a transfer brings it."""
         # What it says of any node may rest on it, and a pod may be tried before the plugin's own news.
-        self.disturbances += 1
+        self.external_changes += 1
         if not self._snapshot.generation:
             return
         self._keep([change])

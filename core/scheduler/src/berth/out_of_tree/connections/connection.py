@@ -94,7 +94,9 @@ class Listeners(msgspec.Struct, frozen=True):
 class PluginConnection:
     """The connection to one plugin; `run` keeps it up for as long as it is not cancelled.
 
-    `arguments` are by profile. `epoch` names this run of the scheduler. The circuit pauses by `clock`.
+    `arguments` are by profile. `epoch` is the random name of this connection's state stream: generations are
+    compared within one epoch only, and a plugin drops its state when it is sent another. `clock` times the
+    circuit breaker.
     """
 
     def __init__(

@@ -5,9 +5,8 @@ Both are asked in one call where the plugin allows it.
 Source: docs/protocol.md.
 """
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Hashable
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -28,8 +27,8 @@ from berth.out_of_tree.packing import normalized
 from berth.out_of_tree.points.asking_ahead import ROWS_AHEAD, AskingAhead, LookAhead, example_of
 from berth.out_of_tree.points.node_questions import NodeQuestion, taken_in
 from berth.out_of_tree.points.overlays import OverlaidRows, ask_overlays, differences
-from berth.out_of_tree.points.sidecar_point import FILTER, PERMIT, RESERVE, SidecarPoint
-from berth.out_of_tree.transport.sent_call import UnderWay, in_next_turn
+from berth.out_of_tree.points.sidecar_point import FILTER, SidecarPoint
+from berth.out_of_tree.transport.sent_call import UnderWay
 from berth.snapshot.columns.growing import Rows, every_row
 from berth.snapshot.columns.row_journal import RowJournal
 from berth.snapshot.row_view import RowView
@@ -38,8 +37,6 @@ from berth_plugin_proto import identity_pb2, scheduling_pb2
 
 SCORE = identity_pb2.EXTENSION_POINT_SCORE
 FILTER_OVERLAYS = identity_pb2.EXTENSION_POINT_FILTER_OVERLAYS
-
-Answer = TypeVar("Answer")
 
 
 def all_pass(n: int) -> ReasonCodes:
@@ -74,16 +71,13 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         """The rows of nodes that the plugin was sent a pod or a call about."""
         return self.caller.feed.touched
 
-    def version(self, nodes: Snapshot) -> Hashable | None:
-        """The plugin's connection and version; None where it is not node-local."""
+    def shared_cache_key(self, nodes: Snapshot) -> Hashable | None:
+        """The key of an answer that is not normalized; None where the plugin is not node-local."""
         del nodes
         return self._validity.cache_key(None)
 
     def cache_key(self, state: CycleState, pod: Pod, nodes: Snapshot) -> Hashable | None:
-        """The plugin's connection and version, if it is node-local and no call has failed.
-
-        None, too, for a plugin that signs no pods.
-        """
+        """The key of answers about this pod; None where they must not be cached."""
         del nodes
         if self.sign_pod(pod) is None:
             return None
@@ -185,21 +179,10 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         if not overlaid and not missing:
             return columns.codes(rows)
         first = columns.lasting and missing == len(columns) and columns.ahead is None
-        answer = self._begin(state, lambda: self._filter(state, pod, nodes, rows, overlaid=overlaid))
+        answer = self._filter(state, pod, nodes, rows, overlaid=overlaid)
         if first:
             self._ask_upcoming(answers.caller)
         return answer
-
-    def _begin(self, state: CycleState, ask: Callable[[], UnderWay[Answer]]) -> Awaitable[Answer]:
-        """Send the request.
-
-        It is sent at once, unless Reserve of the previous pod may still have to be sent: that is sent in the
-        event loop's next turn, and has to come first.
-        """
-        caller = self._answers(state).caller
-        if not (self._offers(caller, RESERVE) or self._offers(caller, PERMIT)):
-            return ask()
-        return in_next_turn(ask)
 
     def _filter(
         self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None, *, overlaid: bool
@@ -223,7 +206,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
 
     def ask(self, state: CycleState, pod: Pod, part: RowAnswers, rows: Rows) -> Awaitable[None]:
         """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
-        return self._begin(state, lambda: self._bring(part, state, pod, rows))
+        return self._bring(part, state, pod, rows)
 
     def _bring(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows | None) -> UnderWay[None]:
         """Ensure answers for the rows (None: all), awaiting those that are being prefetched.
@@ -334,7 +317,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         rows, columns = self._rows(nodes), self.columns(state, pod)
         if not columns.misses(SCORES, rows):
             return columns.raw(rows)
-        return self._begin(state, lambda: self._score(state, pod, nodes, rows))
+        return self._score(state, pod, nodes, rows)
 
     def _score(self, state: CycleState, pod: Pod, nodes: Snapshot, rows: Rows | None) -> UnderWay[Scores]:
         asked = self._bring(SCORES, state, pod, rows)

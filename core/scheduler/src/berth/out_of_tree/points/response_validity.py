@@ -1,4 +1,4 @@
-"""Whether a sidecar's earlier answers still hold: by what it announced, and by what changed since.
+"""When a sidecar's cached answers are valid: its signature of a pod, and its cache key.
 
 Source: proto/berth/plugin/v1/identity.proto Capabilities.node_local and pod_fields; docs/protocol.md.
 """
@@ -13,16 +13,19 @@ from berth_plugin_proto import identity_pb2
 
 
 class SidecarKey(NamedTuple):
-    """A sidecar's cache key: the connection, its epoch, the plugin's requeues, and the normalization."""
+    """A sidecar's cache key: every input of its answers besides the pod's fields and a node's own row."""
 
-    version: str
-    start: int
-    disturbances: int
+    epoch: str
+    """Of the state stream: another one means another connection object, as after a replacement."""
+    starts: int
+    """How often the connection came up: the plugin may have restarted between two of them."""
+    external_changes: int
+    """Changes of watched objects, and requeues that the plugin asked for."""
     normalization: int | None
 
 
 class ResponseValidity:
-    """The validity of one plugin's answers; `caller` gives its connection."""
+    """Signature and cache key of one plugin, whose current connection `caller` returns."""
 
     def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller
@@ -30,7 +33,7 @@ class ResponseValidity:
         self._fields_of: identity_pb2.Capabilities | None = None
 
     def sign(self, pod: Pod) -> Hashable | None:
-        """The pod's fields that matter to the plugin; None where it did not say which, or is not there."""
+        """The values of the pod fields that the plugin named; None if it named none or is not connected."""
         caller = self._caller()
         connection = caller.connection
         wanted = connection.capabilities
@@ -42,7 +45,7 @@ class ResponseValidity:
         return self._fields.of(known) if known else None
 
     def signs(self, pod: bytes) -> Hashable:
-        """The same of a pod's JSON, once a pod was signed."""
+        """The signature of a pod given as JSON. `sign` must have been called before."""
         return self._fields.of(pod)
 
     def cache_key(self, normalization: int | None) -> SidecarKey | None:
@@ -52,4 +55,4 @@ class ResponseValidity:
         wanted = connection.capabilities
         if not connection.ready or not wanted.node_local or wanted.score_needs_feasible:
             return None
-        return SidecarKey(connection.epoch, connection.starts, caller.feed.disturbances, normalization)
+        return SidecarKey(connection.epoch, connection.starts, caller.feed.external_changes, normalization)

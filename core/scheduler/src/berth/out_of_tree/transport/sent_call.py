@@ -110,20 +110,3 @@ class UnderWay(Generic[T]):
         self._work.close()
         if self._call is not None:
             self._call.cancel()
-
-
-def in_next_turn(ask: Callable[[], UnderWay[T]]) -> "asyncio.Task[T]":
-    """Have a call made in the event loop's next turn; its exception is raised where it is awaited."""
-
-    async def asked() -> T:
-        return await ask()
-
-    task = asyncio.get_running_loop().create_task(asked())
-    task.add_done_callback(_looked_at)
-    return task
-
-
-def _looked_at(task: "asyncio.Future[Any]") -> None:
-    """Retrieve the exception of a cancelled call, so that asyncio does not log it as never retrieved."""
-    if not task.cancelled():
-        task.exception()

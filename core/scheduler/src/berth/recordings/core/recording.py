@@ -62,8 +62,8 @@ class TapeRecording:
         """The core as watches and scheduling loops are to drive it; it was made with `ports`."""
         return self._recorder.recorded(core)
 
-    def spans(self) -> Mapping[str, float]:
-        """How many spans were written and dropped so far."""
+    def span_counts(self) -> Mapping[str, float]:
+        """How many spans were written, and how many were dropped."""
         return {"written": self._file.written, "dropped": self._file.dropped}
 
     def stop(self) -> None:

@@ -59,8 +59,8 @@ class DaemonSet:
         self._old: dict[str, None] = {}
         """The nodes whose pod is of an older template and has its node."""
 
-    def revise(self, revision: Revision) -> None:
-        """Let it be as the revision says from now on."""
+    def apply(self, revision: Revision) -> None:
+        """Make, replace and remove pods as this revision of the DaemonSet demands."""
         self._revision = revision
         if revision.pod is None:
             for name in list(self._on):

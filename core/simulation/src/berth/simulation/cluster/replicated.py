@@ -52,8 +52,8 @@ class Replicated:
         self._pods = pods
         self._sets: list[_Set] = []
 
-    def revise(self, revision: Revision) -> None:
-        """Let the owner be as the revision says from now on."""
+    def apply(self, revision: Revision) -> None:
+        """Make, replace and remove pods as this revision of their owner demands."""
         if revision.template is None:
             for each in self._sets:
                 self._shrink(each, len(each))

@@ -44,12 +44,12 @@ class Workloads:
         self._owner_of: dict[str, Replicated | DaemonSet] = {}
         """By the key of each pod that was made."""
 
-    def revise(self, revision: Revision) -> None:
-        """Let an owner be as the revision says from now on."""
+    def apply(self, revision: Revision) -> None:
+        """Hand a revision to its owner, which is made with the first one."""
         owner = self._owners.get(revision.owner)
         if owner is None:
             owner = self._owners[revision.owner] = self._new(revision)
-        owner.revise(revision)
+        owner.apply(revision)
 
     def _new(self, revision: Revision) -> Replicated | DaemonSet:
         pods = _Pods(self, revision.owner)

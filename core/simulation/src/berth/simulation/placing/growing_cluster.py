@@ -24,11 +24,11 @@ from berth.objects.pods.pod import Pod
 from berth.objects.resource_names import CPU, MEMORY, is_extended
 from berth.queue.pools.pod_kinds import like
 from berth.simulation.placing.group_placing import GroupPlacing
-from berth.simulation.placing.left_pods import Kind, LeftPods, RetryTurns, Turn
 from berth.simulation.placing.one_by_one import Left, OneByOne, Pace, Placed
 from berth.simulation.placing.refusals import Refusals
 from berth.simulation.placing.room import Room
 from berth.simulation.placing.shapes import AddableNode, Unfit
+from berth.simulation.placing.unplaced_by_kind import Kind, RetryTurns, Turn, UnplacedByKind
 from berth.simulation.running.engine import Simulation
 from berth.simulation.what_if.changes import renamed
 from berth.snapshot.columns.growing import Mask
@@ -88,7 +88,7 @@ class GrowingCluster:
         """What they offer of what can be wasted."""
         self._refusals = Refusals(self.simulation.core.profiles.queue_profiles)
         self._nearer: dict[GroupKey, int] = {}
-        self._left = LeftPods((), self._kind)
+        self._left = UnplacedByKind((), self._kind)
         self._room = Room((), {})
         self._unfit = Unfit(0, {})
 
@@ -97,7 +97,7 @@ class GrowingCluster:
     async def ask(self, pods: Sequence[Pod]) -> UnplacedPods:
         """Place those of these pods that fit, once what was placed for others is taken back."""
         self._groups.know(pods)
-        self._left = LeftPods(in_order(pods), self._kind)
+        self._left = UnplacedByKind(in_order(pods), self._kind)
         kinds = [self._left.unit(number, turn)[0] for number, turn in enumerate(self._left.first.tolist())]
         frameworks = self.simulation.core.profiles.frameworks
         self._room, self._unfit = Room(kinds, frameworks), Unfit(len(kinds), frameworks)

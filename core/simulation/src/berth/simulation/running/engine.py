@@ -216,7 +216,7 @@ class Simulation:
         for _, obj in self.cluster.all():
             self._bring(obj)
         for revision in self.cluster.workloads:
-            self.timeline.put(self._began + revision.at, partial(self._workloads.revise, revision))
+            self.timeline.put(self._began + revision.at, partial(self._workloads.apply, revision))
         for change in self.options.changes:
             if change.after:
                 self.timeline.put(self._began + change.after, partial(change.act, self))

@@ -27,7 +27,7 @@ Kind = PodTemplate | str | GroupKey
 NOT_TRIED = Status()
 
 
-class LeftPods:
+class UnplacedByKind:
     """Those of the asked pods that have no node; pods are taken out as they get one, and put back.
 
     Shapes, for k kinds: first int64 (k,), the first turn of each, `none` where no pod is left;
@@ -115,7 +115,7 @@ class RetryTurns:
     Shapes: without bool (k,), the kinds that are not tried.
     """
 
-    def __init__(self, left: LeftPods, without: Mask) -> None:
+    def __init__(self, left: UnplacedByKind, without: Mask) -> None:
         self._left = left
         self._refused = without.copy()
         self._helped: list[int] = []

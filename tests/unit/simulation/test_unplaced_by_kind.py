@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from berth.simulation.placing.left_pods import LeftPods, RetryTurns
+from berth.simulation.placing.unplaced_by_kind import RetryTurns, UnplacedByKind
 from berth.testing.builders import make_pod
 
 
@@ -42,7 +42,7 @@ def one_after_the_other(pods, kind_of, helped, decisions):
 
 def in_turns(pods, kind_of, helped, decisions):
     """The same by turns."""
-    left = LeftPods(pods, kind_of)
+    left = UnplacedByKind(pods, kind_of)
     turns = RetryTurns(left, np.zeros(len(left.kinds), dtype=bool))
     while (turn := turns.next()) is not None:
         (pod,) = turn.pods
@@ -74,7 +74,7 @@ def test_turns_are_those_of_going_through_all_pods(seed):
 def test_kinds_that_are_left_out_have_no_turn():
     """Neither at the beginning nor, once they are left out, later."""
     pods = [make_pod(name, uid=f"{i}") for i, name in enumerate("abcabc")]
-    left = LeftPods(pods, lambda pod: pod.name)
+    left = UnplacedByKind(pods, lambda pod: pod.name)
     turns = RetryTurns(left, np.array([True, False, False]))
 
     turn = turns.next()
@@ -94,7 +94,7 @@ def test_pods_that_are_put_back_are_left_as_before(seed):
     """In whatever order pods were taken, what is left in the end has its old turns."""
     chance = random.Random(seed)
     pods = [make_pod(f"p{i}") for i in range(chance.randint(1, 20))]
-    left = LeftPods(pods, lambda pod: f"{int(pod.name[1:]) % 3}")
+    left = UnplacedByKind(pods, lambda pod: f"{int(pod.name[1:]) % 3}")
     first, taken = left.first.tolist(), chance.sample(pods, chance.randint(1, len(pods)))
 
     for pod in taken:
