@@ -1,5 +1,6 @@
 """One scheduling cycle and what comes of it."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from berth.framework.interface import NominatingInfo, NominatingMode
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable, unschedulable
+from berth.scheduler.loop.background import AsyncioBackground
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from tests.failures.reporting import reports
@@ -240,6 +242,36 @@ async def test_an_assumed_pod_is_nominated_no_longer():
     await w.turn()
 
     assert "" == w.queue.nominator.node_of("default-p0")
+
+
+class ReservesRemotely(Reserves):
+    """A sidecar that answers Reserve later."""
+
+    in_process = False
+
+    def reserves_remotely(self):
+        return True
+
+    async def reserve(self, state, pod, node_name):
+        self.note("reserve sent")
+        await asyncio.Event().wait()
+
+
+async def test_reserve_is_sent_before_the_next_cycle_asks():
+    """What a sidecar is asked about the next pod comes after its Reserve for this one, answered or not."""
+    calls = []
+    w = make_core(
+        binding(reserve=[ReservesRemotely("R", calls=calls)], filter=[Rejects("R", calls=calls)]), N1
+    )
+    async with asyncio.TaskGroup() as tasks:
+        real = AsyncioBackground(tasks)
+        w.background.spawn, w.background.breathe = real.spawn, real.breathe
+        for name in ("p0", "p1"):
+            w.add_pod(pending(name))
+            await w.schedule_one.schedule(w.queue.pop())
+        await real.settle(0)
+
+    assert ["R.filter", "R.reserve sent"] * 2 == calls
 
 
 async def test_a_pod_that_cannot_be_assumed_is_an_error():
