@@ -119,7 +119,7 @@ class Installation:
         holder = self.get("lease", f"berth-{instance}").get("spec", {}).get("holderIdentity")
         for pod in self.pods(instance) if holder else ():
             log = self.kubectl("logs", "-n", SYSTEM, pod["metadata"]["name"], "-c", "scheduler")
-            if f"became leader: identity={holder} " in log:
+            if f'"became leader" identity="{holder}"' in log:
                 return pod
         return None
 

@@ -72,7 +72,7 @@ async def test_storm(tmp_path):
         assert {rule["fault"].value for rule in storm()} <= faults.keys()
 
         cluster.signal("one", signal.SIGUSR2)
-        await cluster.until(lambda: "scheduling queue summary=" in cluster.log("one").read_text(), "a dump")
+        await cluster.until(lambda: '"scheduling queue" summary=' in cluster.log("one").read_text(), "a dump")
         assert 1 == await cluster.end("one")
         said = cluster.log("one").read_text()
         assert "finished without leader elect" in said

@@ -76,9 +76,9 @@ async def test_gates_that_may_be_changed(tmp_path, release, default):
 
     said = await started(tmp_path, release, f"--feature-gates={changed}", f"--feature-gates={kept}")
 
-    assert f"decides as kube-scheduler release={shown(release)}" in said
+    assert f'"decides as kube-scheduler" release="{shown(release)}"' in said
     uncovered = [name for name in NOT_COVERED if is_known(name, release) and f"{name}=true" in changed + kept]
-    assert len(uncovered) == said.count("gate without its effect: feature gate ")
+    assert len(uncovered) == said.count('"gate without its effect" note="feature gate ')
 
 
 @of_all_releases
@@ -176,4 +176,4 @@ async def test_the_default_of_an_emulated_release(tmp_path):
     """The log says what is emulated."""
     said = await started(tmp_path, (1, 37), "--emulated-version=1.36")
 
-    assert "decides as kube-scheduler release=1.37 emulated=1.36" in said
+    assert '"decides as kube-scheduler" release="1.37" emulated="1.36"' in said

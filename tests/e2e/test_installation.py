@@ -61,7 +61,7 @@ def change_arguments(cluster):
     """New arguments reach the plugin while it runs: the pods stay, and the scheduler says so."""
     pods = pod_names(cluster)
     cluster.patch("schedulerplugin", "gpu-share", {"spec": {"arguments": {"policy": "packing"}}})
-    said = "plugin is as its list says plugin=gpu-share"
+    said = '"plugin is as its list says" plugin="gpu-share"'
     cluster.until(
         lambda: said in cluster.kubectl("logs", "-n", SYSTEM, "deploy/berth-main", "-c", "scheduler"),
         "the arguments arrive",

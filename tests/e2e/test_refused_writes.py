@@ -81,7 +81,7 @@ async def test_refused_bindings(tmp_path):
         log = cluster.log("one").read_text()
         metrics = await cluster.show("one", "/metrics")
 
-    assert [] == [code for code in REFUSALS if f"attempt failed pod=default/p{code} error=" not in log]
+    assert [] == [code for code in REFUSALS if f'"attempt failed" pod="default/p{code}" err=' not in log]
     sample = 'scheduler_schedule_attempts_total{profile="default-scheduler",result="error"} '
     (count,) = (line.removeprefix(sample) for line in metrics.splitlines() if line.startswith(sample))
     assert float(count) >= len(REFUSALS)
@@ -101,7 +101,7 @@ async def test_refused_victims(tmp_path, code):
         await cluster.until(lambda: "victim" in bound_names(cluster.pods()), "the victim is bound")
         await cluster.proxy.rules(refusing(code, "DELETE", POD))
         await cluster.create(pod("preemptor", priorityClassName="high"))
-        line = "victim not evicted pod=default/victim preemptor=default/preemptor error="
+        line = '"victim not evicted" pod="default/victim" preemptor="default/preemptor" err='
         log = cluster.log("one")
         await cluster.until(lambda: line in log.read_text(), "the log says so")
         assert "victim" in bound_names(cluster.pods())

@@ -133,7 +133,7 @@ async def _measured(case, made, each_second, *seconds):
     )
 
 
-CHARGED = re.compile(r"(?:exceeded its budget pod=|more than a cycle's budget namespace=)([^/\s]+)")
+CHARGED = re.compile(r"(?:exceeded its budget\" pod=|more than a cycle's budget\" namespace=)\"([^/\"]+)")
 
 
 def charged(folder):

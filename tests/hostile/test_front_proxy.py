@@ -4,6 +4,7 @@ import aiohttp
 import pytest
 
 from berth.serving.access import Access
+from berth.telemetry.logs import KlogFormatter
 from tests.unit.aggregated_api.certificates import DAY, TestAuthority
 from tests.unit.aggregated_api.serving import CLIENTS, POD, PROXY, client, serving
 
@@ -81,6 +82,6 @@ async def test_names_that_write_lines(tmp_path, caplog):
     async with serving(explain, Reviews()) as server, client(server, pair, tmp_path) as session:
         await session.get(path, headers={"X-Remote-User": "jane"})
 
-    lines = [record.getMessage() for record in caplog.records if "audit" in record.msg]
+    lines = [KlogFormatter().format(record) for record in caplog.records if "audit" in record.msg]
     assert 1 == len(lines)
     assert "\n" not in lines[0]

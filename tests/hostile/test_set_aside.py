@@ -249,7 +249,7 @@ def test_the_last_good_version_stays_counted_and_its_deletion_is_handled(caplog)
         [
             r
             for r in caplog.records
-            if r.message.startswith("object set aside, it cannot be taken in: resource=")
+            if r.message.startswith("object set aside, it cannot be taken in resource=")
         ]
     )
     assert all(record.exc_info for record in caplog.records)

@@ -226,7 +226,7 @@ async def test_7_7_14_a_status_that_is_not_written_is_tried_again(caplog):
     cluster = gang_of(3, only("c"))
     cluster.groups_client.failure = RejectedError(403, "Forbidden", "not today")
     await cluster.tick(6)
-    assert "pod group's status not written group=default/g error=403 Forbidden: not today" in caplog.text
+    assert "pod group's status not written group=default/g err=403 Forbidden: not today" in caplog.text
     cluster.groups_client.failure = None
     await cluster.tick(6)
 

@@ -168,7 +168,7 @@ async def test_2_5_2_a_pod_in_the_wrong_heap_is_taken_out_of_it(caplog):
 
         assert cluster.where() == "backoff"
         assert len(cluster.queue._sub_queues.backoff) == 1
-        assert "pod was in the other backoff queue: pod=default/p0" in caplog.text
+        assert "pod was in the other backoff queue pod=default/p0" in caplog.text
         assert not cluster.metric("queue_incoming_pods_total", queue="backoff", event="NodeAdd")
 
 

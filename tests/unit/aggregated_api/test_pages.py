@@ -229,7 +229,7 @@ async def test_an_object_is_what_is_authorized(caplog):
     assert (403, "Forbidden") == (code, status["reason"])
     assert 'User "jane" cannot get resource "podexplanations"' in status["message"]
     line = next(record.getMessage() for record in caplog.records if "audit" in record.msg)
-    assert "user='jane' verb=get" in line
+    assert "user=jane verb=get" in line
     assert line.endswith("decision=forbid")
 
 

@@ -228,7 +228,7 @@ async def test_a_post_bind_that_fails_is_logged(caplog):
     calls = []
     await run(post_bind=[Breaks("O"), PostBinds("P", calls=calls)])
 
-    line = 'pod is bound, but not all was done pod=default/p0 error=running PostBind plugin "O": no disk'
+    line = 'pod is bound, but not all was done pod=default/p0 err=running PostBind plugin "O": no disk'
     assert ["P.post_bind"] == calls
     assert [line] == caplog.messages
 

@@ -496,9 +496,7 @@ async def test_a_lease_that_is_not_released(server, elector, caplog, status, lev
     server.answers = [status]
     await elector.release()
 
-    said = [
-        one for one in caplog.records if "lease not released, it will run out: error=" in one.getMessage()
-    ]
+    said = [one for one in caplog.records if "lease not released, it will run out err=" in one.getMessage()]
     assert [level] == [one.levelname for one in said]
 
 
@@ -509,5 +507,5 @@ async def test_a_written_lease_whose_answer_is_unreadable(server, elector, caplo
     await elector.acquire()
 
     assert elector.is_fresh()
-    assert 1 == caplog.text.count("lease written, the answer is unreadable: error=")
+    assert 1 == caplog.text.count("lease written, the answer is unreadable err=")
     assert await elector._try(5)

@@ -209,4 +209,4 @@ async def test_a_version_that_is_not_read_is_asked_for_again(clock, caplog):
         await handler.until("update", "b@6", "b@12")
         await reflector.prove()
 
-    assert 1 == caplog.text.count("version not read: resource=pods error=500")
+    assert 1 == caplog.text.count("version not read resource=pods err=500")

@@ -356,15 +356,15 @@ async def test_backoff_grows(clock, caplog):
     caplog.set_level("INFO", logger="berth.client")
     async with mirrored(clock, [*[refusal(500)] * 6, page(10)]) as (reflector, handler, _):
         await handler.until("synced")
-        await eventually(lambda: "watch goes on: resource=pods" in caplog.text)
+        await eventually(lambda: "watch goes on resource=pods" in caplog.text)
 
     assert len(clock.slept) == 6
     assert all(0.2 * 2**i <= pause <= 0.4 * 2**i for i, pause in enumerate(clock.slept))
     metrics = SchedulerMetrics()
     metrics.watch_watches(lambda: {"pods": float(reflector.statistics.errors)})
     assert b'berth_watch_errors_total{resource="pods"} 6.0' in metrics.text()
-    assert 1 == caplog.text.count("watch interrupted: resource=pods error=")
-    assert 1 == caplog.text.count("watch goes on: resource=pods")
+    assert 1 == caplog.text.count("watch interrupted resource=pods err=")
+    assert 1 == caplog.text.count("watch goes on resource=pods")
     assert "500" in reflector.last_error
 
 
@@ -394,7 +394,7 @@ async def test_a_server_that_refuses_the_version_of_its_own_list(clock, caplog, 
         await handler.until("add", "a@1")
 
     assert 1 == reflector.statistics.errors
-    assert 1 == caplog.text.count("watch interrupted: resource=pods error=410")
+    assert 1 == caplog.text.count("watch interrupted resource=pods err=410")
 
 
 async def test_a_kind_that_is_served_later(clock, caplog):
@@ -405,7 +405,7 @@ async def test_a_kind_that_is_served_later(clock, caplog):
 
     assert 50 == len(clock.slept)
     assert max(clock.slept) < 2
-    assert 1 == caplog.text.count("watch interrupted: resource=pods error=")
+    assert 1 == caplog.text.count("watch interrupted resource=pods err=")
 
 
 async def test_watch_closed_at_once(clock):

@@ -305,7 +305,7 @@ def test_a_budget_that_one_namespace_after_the_other_exceeds_is_doubled(office, 
     assert 2 * LEAST_SECONDS == pytest.approx(office.budgets.begin(infos[0], 0).limit_seconds)
     assert 0 == len(office.budgets.debts)
     assert office.held(infos[-1]) == 0
-    assert "budget of scheduling cycles raised budget=0.200s namespaces=ns-0" in caplog.text
+    assert "budget of scheduling cycles raised budget_seconds=0.200 namespaces=ns-0" in caplog.text
 
 
 def test_a_cycle_within_its_budget_ends_the_row(office):

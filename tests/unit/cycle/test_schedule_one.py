@@ -178,7 +178,7 @@ async def test_a_plugin_that_breaks_is_a_scheduler_error(profile, message, caplo
     assert (
         b'scheduler_schedule_attempts_total{profile="default-scheduler",result="error"} 1.0' in metrics.text()
     )
-    assert f"attempt failed pod=default/p0 error={message}" in caplog.messages
+    assert f"attempt failed pod=default/p0 err={message}" in caplog.messages
     assert ("FailedScheduling", message) in w.notes
 
 
@@ -252,7 +252,7 @@ class ReservesRemotely(Reserves):
     def reserves_remotely(self):
         return True
 
-    async def reserve(self, state, pod, node_name):
+    async def reserve(self, *_):
         self.note("reserve sent")
         await asyncio.Event().wait()
 
@@ -382,7 +382,7 @@ async def test_a_status_that_cannot_be_written_is_no_matter(caplog):
     await w.turn()
 
     assert w.waits() is not None
-    assert "status not written pod=default/p0 error=cut" in caplog.text
+    assert "status not written pod=default/p0 err=cut" in caplog.text
 
 
 @reports("profile-gone", log="`no profile`, with pod and profile; the pod is tried no more")
@@ -407,4 +407,4 @@ async def test_a_pod_that_is_in_the_queue_already_is_not_put_back(caplog):
     w.schedule_one.failure.handle(info, failed("broken"), None)
     await w.turn()
 
-    assert "pod not put back pod=default/p0 error=Pod default/p0 is already present in" in caplog.text
+    assert "pod not put back pod=default/p0 err=Pod default/p0 is already present in" in caplog.text

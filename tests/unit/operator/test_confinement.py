@@ -230,7 +230,7 @@ async def test_a_rival_that_waits_is_logged_when_that_begins_and_ends(tmp_path, 
         await work.send("DELETE", f"{SCHEDULERS}/main")
         await work.reach(lambda: work.condition("Available", "twin")[0] == "True")
 
-    about = [record for record in caplog.records if f"scheduler={SYSTEM}/twin" in record.getMessage()]
+    about = [record for record in caplog.records if f"object={SYSTEM}/twin" in record.getMessage()]
     assert [] == [one.getMessage() for one in caplog.records if "tried again" in one.getMessage()]
     assert ["WARNING"] == [one.levelname for one in about if "ProfileServedTwice" in one.getMessage()]
     assert ["INFO"] == [one.levelname for one in about if "Degraded=False" in one.getMessage()]

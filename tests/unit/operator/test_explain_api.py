@@ -174,7 +174,7 @@ async def test_unreachable(kept, caplog):
     ((kind, reason, note),) = said
     assert ("Warning", "ExplanationsNotServed") == (kind, reason)
     assert "FailedDiscoveryCheck: timeout" in note
-    assert [f"explanations are not served through the API server: {note}"] == caplog.messages
+    assert [f"explanations are not served through the API server err={note}"] == caplog.messages
 
     clock[0] += WITHDRAWN_SECONDS
     await made.keep()
@@ -208,4 +208,4 @@ async def test_an_end_at_which_it_can_not_be_deleted(kept, caplog):
     made._api.delete = broken
     await made.withdraw()
 
-    assert [f"not withdrawn: apiservice={NAME} error=503 ServiceUnavailable: no"] == caplog.messages
+    assert [f"not withdrawn apiservice={NAME} err=503 ServiceUnavailable: no"] == caplog.messages

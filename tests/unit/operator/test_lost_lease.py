@@ -62,7 +62,7 @@ async def test_an_api_server_that_does_not_answer(caplog, monkeypatch):
         operator = Operator(settings, transport, Api(transport), Api(transport), tasks=tasks)
         stop = asyncio.Event()
         running = tasks.create_task(operator.until(stop))
-        await eventually(lambda: "not listed yet: kind=" in caplog.text)
+        await eventually(lambda: "not listed yet kind=" in caplog.text)
         assert (False, False) == (await operator._ask_version(), await operator._look_for_monitors())
         assert {"sync": "not everything is listed yet"} == {
             name: check() for name, check in operator.ready_checks().items()
@@ -71,6 +71,6 @@ async def test_an_api_server_that_does_not_answer(caplog, monkeypatch):
         await running
         await operator.finish()
 
-    assert 1 == caplog.text.count("watch interrupted: resource=schedulers error=503")
-    assert "not known which Kubernetes the API server is of: error=503" in caplog.text
-    assert "not known whether servicemonitors exists: error=503" in caplog.text
+    assert 1 == caplog.text.count("watch interrupted resource=schedulers err=503")
+    assert "not known which Kubernetes the API server is of err=503" in caplog.text
+    assert "not known whether a kind exists kind=servicemonitors err=503" in caplog.text

@@ -89,8 +89,8 @@ def test_failures_are_logged_when_they_begin_and_end(caplog):
         failures.went_well(B)
 
     assert [
-        ("WARNING", "reconcile failed, tried again scheduler=n/a error=no answer", False),
-        ("WARNING", "reconcile failed, tried again scheduler=n/a error='metadata'", True),
+        ("WARNING", "reconcile failed, tried again scheduler=n/a err=no answer", False),
+        ("WARNING", "reconcile failed, tried again scheduler=n/a err='metadata'", True),
         ("INFO", "reconciled again scheduler=n/a", False),
     ] == [(one.levelname, one.getMessage(), bool(one.exc_info)) for one in caplog.records]
 
@@ -109,7 +109,7 @@ def test_rights_that_are_gone_are_logged_once_for_all(caplog):
         failures.went_well(key)
 
     assert [
-        "rights are gone, as while Berth is uninstalled; else apply it again error=403 Forbidden: no",
+        "rights are gone, as while Berth is uninstalled; else apply it again err=403 Forbidden: no",
         "reconciled again scheduler=n/a",
         "reconciled again scheduler=n/b",
     ] == caplog.messages

@@ -227,7 +227,7 @@ async def test_too_many_events_for_a_slow_plugin(monkeypatch):
 async def test_an_error_means_queue(answer, caplog):
     """Whatever goes wrong with a question, the pods are tried again."""
     assert ["a", "b"] == await queued_for_a_node(asking(answer), "a", "b", count=2)
-    assert "hints failed, the pods are queued error=plugin scripted: " in caplog.text
+    assert "hints failed, the pods are queued err=plugin scripted: " in caplog.text
 
 
 async def test_what_the_host_can_tell_is_not_asked():

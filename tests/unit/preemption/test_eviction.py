@@ -204,7 +204,7 @@ async def test_6_6_async_3_1_a_nomination_that_stays_marks_failure_and_stops_not
         s.start(A)
 
     assert (["a"], ["failed"], ["high"]) == (s.server.deleted, s.numbers.outcomes, s.activated)
-    assert "nomination not taken back pod=default/lower error=refused" in caplog.text
+    assert "nomination not taken back pod=default/lower err=refused" in caplog.text
 
 
 class Waiting:

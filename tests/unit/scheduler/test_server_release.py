@@ -67,7 +67,7 @@ async def test_the_server_is_waited_for(monkeypatch, caplog):
     server = Later(refused, refused, Response(200, b'{"gitVersion": "v1.37.1"}'))
 
     assert "v1.37.1" == await server_version(server, asyncio.Event())
-    said = "waiting for the API server, whose version is to be known first error=connection refused"
+    said = "waiting for the API server, whose version is to be known first err=connection refused"
     assert [said] == caplog.messages
 
 
@@ -101,7 +101,7 @@ async def test_the_start_says_which_release_is_followed(tmp_path, caplog):
 
     assert (1, 36) == options.gates.version.binary
     assert "found API server version=v1.36.0" in caplog.text
-    assert "decides as kube-scheduler release=1.36" in caplog.messages
+    assert "decides as kube-scheduler release=1.36 emulated=1.36 preview=False" in caplog.messages
 
 
 async def test_the_command_line_names_the_release(tmp_path, caplog):
@@ -110,7 +110,7 @@ async def test_the_command_line_names_the_release(tmp_path, caplog):
         options, settings = await started(tmp_path, "--release=1.38", "--emulated-version=1.37")
 
     assert ((1, 38), (1, 38)) == (options.gates.version.binary, settings.loaded.gates.rules.release)
-    said = "decides as kube-scheduler release=1.38 emulated=1.37 preview=true"
+    said = "decides as kube-scheduler release=1.38 emulated=1.37 preview=True"
     assert [said] == caplog.messages
 
 

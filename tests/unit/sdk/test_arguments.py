@@ -100,7 +100,7 @@ async def test_wrong(caplog, given, errors):
         reported = await host.configure(given)
 
         assert errors == list(reported)
-        assert [f"configure profile={host.profile} error={error!r}" for error in errors] == caplog.messages
+        assert [f"configure profile={host.profile} err={error}" for error in errors] == caplog.messages
         assert "kept" == made.arguments_for(host.profile).label
 
 

@@ -206,4 +206,4 @@ async def test_a_sort_key_that_is_none(caplog):
     async with running(Lines(), make_node("n")) as host:
         assert [(1,), ()] == await host.sort_keys(make_pod("right"), make_pod("wrong"), anew=True)
 
-    assert 'pod without a sort key pod=default/wrong error="a sort key is a tuple of at most' in caplog.text
+    assert "pod without a sort key pod=default/wrong err=a sort key is a tuple of at most" in caplog.text

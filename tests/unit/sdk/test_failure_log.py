@@ -15,7 +15,4 @@ def test_lines_are_bounded(caplog):
     failures.failed("score", ValueError("2 scores for 3 nodes"))
 
     assert LINES_AT_ONCE + 1 == len(caplog.messages)
-    assert (
-        "plugin function failed function=score error='2 scores for 3 nodes' left_out=80"
-        == caplog.messages[-1]
-    )
+    assert "plugin function failed function=score err=2 scores for 3 nodes left_out=80" == caplog.messages[-1]

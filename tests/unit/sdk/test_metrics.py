@@ -182,7 +182,7 @@ async def test_program(tmp_path):
     )
     await served(tmp_path / "x.sock", process)
     async for line in process.stderr:
-        if b"serving metrics port=" in line:
+        if b'"serving metrics" port=' in line:
             break
     status, text = await page(int(line.rpartition(b"=")[2]), "/metrics")
     process.terminate()

@@ -258,7 +258,7 @@ async def test_a_frame_that_does_not_belong_there_ends_the_connection(data, capl
 
     assert transport.aborted
     assert [] == transport.frames
-    assert 1 == caplog.text.count("ttrpc connection ended error=")
+    assert 1 == caplog.text.count("ttrpc connection ended err=")
 
 
 async def test_nothing_is_read_while_answers_pile_up():

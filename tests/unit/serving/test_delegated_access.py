@@ -112,7 +112,7 @@ async def test_no_answer_means_no(server, caplog):
     assert Access("system:anonymous", False) == await DelegatedAccess(server)(
         AccessReview("t-jane", "get", "/x")
     )
-    assert ["access not reviewed path=/x error=late"] == caplog.messages
+    assert ["access not reviewed path=/x err=late"] == caplog.messages
 
 
 def jane(path="/metrics"):

@@ -338,5 +338,5 @@ async def test_a_connection_that_can_not_be_accepted(caplog, monkeypatch):
         assert 200 == answer.status
     await server.close()
 
-    text = "connection not accepted, clients wait until there is one error=[Errno 24] Too many open files"
+    text = "connection not accepted, clients wait until there is one err=[Errno 24] Too many open files"
     assert [text] == [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]

@@ -79,7 +79,7 @@ def test_a_file_ends_at_its_size(tmp_path, header, caplog):
     assert reason(path) == "size"
     assert file.written + file.dropped == 20_000
     assert file.dropped > 0
-    assert f"recording ended: file={path} reason=size" in caplog.messages
+    assert f"recording ended file={path} reason=size" in caplog.messages
 
 
 def test_what_came_after_the_end_is_dropped(tmp_path, header):
@@ -119,7 +119,7 @@ def test_a_full_disk_ends_the_recording(header, caplog):
     for _ in range(10):
         file(TapeSpan(FLUSH, ()))
     file.close()
-    assert "recording ended: file=/dev/full error=[Errno 28] No space left on device" in caplog.messages
+    assert "recording ended file=/dev/full err=[Errno 28] No space left on device" in caplog.messages
     file(TapeSpan(FLUSH, ()))
     assert file.dropped > 0
 

@@ -299,7 +299,7 @@ def test_exporter_that_breaks_is_counted(caplog):
     metrics = SchedulerMetrics()
     metrics.watch_tracing(tracing)
     assert b'berth_traces_total{outcome="failed"} 24.0' in metrics.text()
-    assert ["traces not exported sink=Sink error=boom"] == caplog.messages
+    assert ["traces not exported sink=Sink err=boom"] == caplog.messages
 
 
 @pytest.mark.parametrize(

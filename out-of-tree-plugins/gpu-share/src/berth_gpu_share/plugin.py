@@ -293,7 +293,9 @@ class GpuShare(Plugin):
         try:
             demand = self._placed_demand(placed.pod)
         except DemandError as error:
-            log.warning("placed pod=%s/%s ignored=%r", placed.pod.namespace, placed.pod.name, str(error))
+            log.warning(
+                "placed pod ignored pod=%s err=%s", f"{placed.pod.namespace}/{placed.pod.name}", error
+            )
             demand = None
         demand = demand and (demand.on(self._memory_of(placed.node_name)) or replace(demand, milli=WHOLE))
         known = self.ledger.by_uid.get(placed.uid) or self._before_transfer.get(placed.uid)
@@ -320,7 +322,7 @@ class GpuShare(Plugin):
             return ()
         picked = self.policies[self.default].pick(demand, self.table, index)
         if picked is None:
-            log.warning("placed pod=%s/%s: no room for it", placed.pod.namespace, placed.pod.name)
+            log.warning("no room for a placed pod pod=%s", f"{placed.pod.namespace}/{placed.pod.name}")
             fullest_last = np.argsort(-self.table.left[index], kind="stable")
             picked = tuple(fullest_last[: demand.count].tolist())
         return picked

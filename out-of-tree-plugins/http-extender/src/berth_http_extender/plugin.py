@@ -137,7 +137,7 @@ class HttpExtender(Plugin):
             data = await client.ask(settings.prioritize_verb, pod, (node for _, node in asked))
             said = wire.prioritize_reply(data)
         except ExtenderError as error:
-            log.warning("no scores extender=%s error=%r", settings.base, str(error))
+            log.warning("no scores extender=%s err=%s", settings.base, error)
             return None
         points = nodes.scores(lambda _, node: min(max(said.get(node.name, 0) * POINTS_OF_ONE, 0), MOST))
         return Scores(points, Normalization.NONE)

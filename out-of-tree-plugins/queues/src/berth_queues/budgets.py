@@ -57,7 +57,7 @@ class Budgets:
         try:
             budget = _decoder.decode(source)
         except msgspec.MsgspecError as error:
-            log.warning("budget ignored budget=%s/%s error=%r", key.namespace, key.name, str(error))
+            log.warning("budget ignored budget=%s err=%s", f"{key.namespace}/{key.name}", error)
             return
         self._by_namespace.setdefault(key.namespace, {})[key.name] = budget
 

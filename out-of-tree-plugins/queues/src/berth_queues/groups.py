@@ -108,7 +108,7 @@ class Groups:
         try:
             spec = _groups.decode(source).spec
         except msgspec.MsgspecError as error:
-            log.warning("pod group ignored group=%s/%s error=%r", key.namespace, key.name, str(error))
+            log.warning("pod group ignored group=%s err=%s", f"{key.namespace}/{key.name}", error)
             return self.remove(key)
         gang = spec.scheduling_policy.gang
         native = 1 if gang is None else gang.min_count

@@ -80,7 +80,7 @@ class KoordinatorQuotas:
         try:
             quota = read(key, source)
         except (msgspec.MsgspecError, ValueError) as error:
-            log.warning("quota ignored quota=%s/%s error=%r", key.namespace, key.name, str(error))
+            log.warning("quota ignored quota=%s err=%s", f"{key.namespace}/{key.name}", error)
             return self.remove(key)
         self._all.setdefault(key.name, {})[key.namespace] = quota
         return self._choose(key.name)

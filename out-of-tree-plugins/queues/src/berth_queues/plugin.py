@@ -288,8 +288,8 @@ class Queues(Plugin):
         if not victims and claimant.key == pod.uid:
             return ON_ITS_WAY
         if victims:
-            said = "preempting pod=%s/%s node=%s victims=%s"
-            log.info(said, pod.namespace, pod.name, node_name, len(victims))
+            preemptor = f"{pod.namespace}/{pod.name}"
+            log.info("preempting pod=%s node=%s victims=%s", preemptor, node_name, len(victims))
         return Nomination(node_name, victims)
 
     def _promise_over(self) -> None:

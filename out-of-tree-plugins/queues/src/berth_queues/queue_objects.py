@@ -90,7 +90,7 @@ class QueueObjects:
         try:
             found = read(key.name, source, is_new=before is None, count=len(self.by_name))
         except (msgspec.MsgspecError, ValueError) as error:
-            log.warning("queue ignored queue=%s error=%r", key.name, str(error))
+            log.warning("queue ignored queue=%s err=%s", key.name, error)
             changed = self.remove(key) or self.errors.get(key.name) != str(error)
             self.errors[key.name] = str(error)
             return changed

@@ -27,8 +27,12 @@ class FailureLog:
             self._left_out += 1
             return
         self._left -= 1
-        more = f" left_out={self._left_out}" if self._left_out else ""
-        self._left_out = 0
-        line = "plugin function failed function=%s error=%r%s"
+        left_out, self._left_out = self._left_out, 0
         # What an answer lacks is said in full; of an exception the author wants to see the way.
-        self._log.error(line, function, str(error), more, exc_info=error.__cause__)
+        self._log.error(
+            "plugin function failed function=%s err=%s left_out=%s",
+            function,
+            error,
+            left_out,
+            exc_info=error.__cause__,
+        )

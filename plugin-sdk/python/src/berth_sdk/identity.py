@@ -40,7 +40,7 @@ async def configure(session: Session, request: pb.ConfigureRequest) -> pb.Config
     if not errors:
         errors = _configured(session, request)
     for error in errors:
-        log.error("configure profile=%s error=%r", request.profile, error)
+        log.error("configure profile=%s err=%s", request.profile, error)
     session.announce()
     return pb.ConfigureResponse(errors=errors)
 

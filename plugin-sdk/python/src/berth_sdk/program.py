@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc
 
 from berth_sdk.errors import AddressError, SdkError
+from berth_sdk.log_lines import LogFormatter
 from berth_sdk.plugin import Plugin
 from berth_sdk.serving import serve
 
@@ -46,8 +47,9 @@ def main(plugin: Plugin, options: argparse.Namespace | None = None) -> int:
         options: What a parser made by `flags` read; the program's own flags if not given.
     """
     given = flags(plugin.name).parse_args() if options is None else options
-    line = "%(asctime)s %(levelname)s %(name)s %(message)s"
-    logging.basicConfig(level=given.log_level.upper(), format=line, stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.basicConfig(level=given.log_level.upper(), handlers=[handler])
     try:
         serve(
             plugin,

@@ -66,7 +66,7 @@ async def _sort_key(session: Session, ref: common_pb2.PodRef) -> pb.SortKey:
     try:
         return pack_sort_key(await ask(session.plugin.sort_key, pod))
     except ContractError as error:
-        log.warning("pod without a sort key pod=%s/%s error=%r", ref.namespace, ref.name, str(error))
+        log.warning("pod without a sort key pod=%s err=%s", f"{ref.namespace}/{ref.name}", error)
         return pb.SortKey()
 
 

@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
             for stream, message in self._frames.feed(data):
                 self._take(stream, ttrpc_pb2.TtrpcRequest.FromString(message))
         except (FrameError, DecodeError) as error:
-            log.warning("ttrpc connection ended error=%s", error)
+            log.warning("ttrpc connection ended err=%s", error)
             self.close()
 
     def pause_writing(self) -> None:

@@ -129,7 +129,7 @@ async def test_ignorable_failure(caplog):
 
     assert ["n0", "n1", "n2"] == feasible(answer)
     assert ("filter: extender ext: cut",) == attempt.record.ignored
-    assert "extender passed over extender=ext verb=filter error=cut" in caplog.text
+    assert "extender passed over extender=ext verb=filter err=cut" in caplog.text
 
 
 async def test_not_interested():

@@ -142,7 +142,7 @@ async def test_refused_step(caplog):
 
     assert [None, None] == begins(plugin)
     assert 1 == harness.connection.starts
-    assert "state refused, sent again plugin=scripted error=no" in caplog.text
+    assert "state refused, sent again plugin=scripted err=no" in caplog.text
 
 
 async def test_acknowledges_the_future():
@@ -196,7 +196,7 @@ async def test_handshake_problems(changes, says, caplog):
     (configured,) = [each for each in harness.connection.conditions if each.kind is ConditionType.CONFIGURED]
     assert "Configured" == configured.kind.value
     assert (False, "Refused", says) == (configured.holds, configured.reason, configured.message)
-    assert f"plugin not connected plugin=scripted error=plugin scripted: {says}" in caplog.text
+    assert f"plugin not connected plugin=scripted err=plugin scripted: {says}" in caplog.text
     assert [says] == list(plugin.requests("Configure")[0].handshake_errors)
 
 

@@ -557,7 +557,7 @@ async def test_a_failed_unreserve(caplog):
         await harness.plugin.reserve(state, pod, "n0")
         await harness.plugin.unreserve(state, pod, "n0")
 
-    (line,) = (each for each in caplog.messages if each.startswith(f"not unreserved pod={pod.key} error="))
+    (line,) = (each for each in caplog.messages if each.startswith(f"not unreserved pod={pod.key} err="))
     assert "disk full" in line
 
 

@@ -237,7 +237,7 @@ async def test_an_answer_that_is_none(path, monkeypatch, answer, why, caplog):
         harness.add("p")
         await until(lambda: harness.queue.sizes().active == 1)
         assert why in harness.connection.last_failure
-        assert "pods queued without sort keys error=plugin scripted: " in caplog.text
+        assert "pods queued without sort keys err=plugin scripted: " in caplog.text
         await until(lambda: harness.queue.record("default", "p").sort_key[0] == 3)
 
 

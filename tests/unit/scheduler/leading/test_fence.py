@@ -139,7 +139,7 @@ async def test_a_kind_that_is_not_shown_any_more_stops_nothing(clock, caplog):
     await lowering
 
     assert not fence.is_up()
-    assert "kind not shown, its last state stands: resource=" in caplog.text
+    assert "kind not shown, its last state stands resource=" in caplog.text
     assert "404 NotFound: no such kind" in caplog.text
 
 

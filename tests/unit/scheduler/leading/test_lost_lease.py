@@ -72,4 +72,4 @@ async def test_a_lease_that_can_not_be_written(monkeypatch, caplog):
 
         catalogue.add(leases)
         await eventually(lambda: leading(cluster) == ("True", "Leading", ""))
-    assert any("lease not acquired or renewed: tries=1 error=" in line for line in caplog.messages)
+    assert any("lease not acquired or renewed tries=1 err=" in line for line in caplog.messages)

@@ -264,7 +264,7 @@ async def test_refused_and_tried_again(followed, caplog):
     (here.folder / "bad.sock").rename(here.folder / "kept")  # so that the next has another number
     here.serve("bad")
     assert ["bad"] == await here.after(looks=3)
-    assert 3 == caplog.text.count("plugin not attached plugin=bad error=bad is not ready")
+    assert 3 == caplog.text.count("plugin not attached plugin=bad err=bad is not ready")
 
 
 @reports("socket-gone", log="`plugin detached, its socket went away and no entry names it`")
@@ -347,4 +347,4 @@ async def test_a_plugin_that_goes_and_stays_attached(followed, caplog):
     here.attaching.has = lambda _: True
     await here.after(looks=GONE_LOOKS)
 
-    assert "plugin not detached plugin=a error='a'" in caplog.text
+    assert "plugin not detached plugin=a err='a'" in caplog.text

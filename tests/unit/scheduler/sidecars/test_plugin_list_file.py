@@ -70,7 +70,9 @@ async def test_arguments_without_effect(followed, caplog):
     await followed.after(("a", 9))
 
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert "arguments of the list have no effect plugin=a: profile p has arguments of its own for a" == line
+    assert (
+        "arguments of the list have no effect plugin=a note=profile p has arguments of its own for a" == line
+    )
 
 
 @reports("list-wrong", log="`list of plugins not taken over`, with file, field and remedy; the old one stays")
@@ -90,7 +92,7 @@ async def test_one_fails(followed, caplog):
     """A plugin that cannot be had does not keep the others waiting."""
     with caplog.at_level(logging.ERROR):
         assert [("good", 1)] == await followed.after(("bad", 1), ("good", 1))
-    assert "plugin stays as it was plugin=bad error=bad is not ready" in caplog.text
+    assert "plugin stays as it was plugin=bad err=bad is not ready" in caplog.text
 
 
 @reports("list-away", log="`list of plugins not read`")

@@ -74,7 +74,7 @@ async def test_a_kind_that_is_not_proven_does_not_hold_everything_up(monkeypatch
 
     assert 1 == reflector.proofs
     assert not fence.is_up()
-    assert "kind of plugins not proven, its last state stands: resource=things" in caplog.text
+    assert "kind of plugins not proven, its last state stands resource=things" in caplog.text
 
 
 async def test_a_kind_that_no_plugin_wants_any_more_is_not_waited_for():

@@ -117,7 +117,8 @@ async def test_pods_are_scheduled_without_the_newer_kinds(tmp_path, caplog):
 
     (line,) = (line for line in caplog.messages if "does not serve" in line)
     assert line == (
-        "The API server does not serve resource.k8s.io/v1 (deviceclasses, resourceclaims, resourceslices): "
+        "The API server does not serve kinds=resource.k8s.io/v1 "
+        "(deviceclasses, resourceclaims, resourceslices): "
         "pods with resource claims wait; scheduling.k8s.io/v1alpha2 (podgroups): no pod is in a pod group"
     )
 

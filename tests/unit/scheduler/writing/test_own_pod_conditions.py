@@ -39,6 +39,6 @@ async def test_refused_conditions(monkeypatch, caplog):
     await pods.taken.wait()
     following.cancel()
 
-    said = "conditions not shown on pod=berth/berth-0 error=403 Forbidden: not today"
+    said = "conditions not shown pod=berth/berth-0 err=403 Forbidden: not today"
     assert [said] == caplog.messages
     assert [("berth", "berth-0", {"status": {"conditions": [LEADING]}})] == pods.patches

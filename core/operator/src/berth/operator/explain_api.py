@@ -122,7 +122,7 @@ class ExplainApi:
         except (ClientError, TimeoutError) as error:
             # Without rights it is being uninstalled: the APIService goes with the role that owns it.
             level = logging.INFO if lacks_rights(error) else logging.WARNING
-            log.log(level, "not withdrawn: apiservice=%s error=%s", EXPLAIN_API, error)
+            log.log(level, "not withdrawn apiservice=%s err=%s", EXPLAIN_API, error)
 
     def _is_ready(self) -> bool:
         return any(map(self._serves, self._observed.pods.objects.values()))
@@ -199,7 +199,7 @@ class ExplainApi:
     def _failed(self, text: str) -> None:
         if text != self._failure:
             self._failure = text
-            log.warning("explanations are not served through the API server: %s", text)
+            log.warning("explanations are not served through the API server err=%s", text)
             self._say("Warning", "ExplanationsNotServed", text)
 
 

@@ -23,7 +23,7 @@ class FailureLog:
         if lacks_rights(error):
             if not self._refused:
                 log.warning(
-                    "rights are gone, as while Berth is uninstalled; else apply it again error=%s", error
+                    "rights are gone, as while Berth is uninstalled; else apply it again err=%s", error
                 )
             self._refused.add(key)
             return
@@ -31,7 +31,7 @@ class FailureLog:
         if self._logged.get(key) != text:
             self._logged[key] = text
             traced = None if isinstance(error, ClientError) else error
-            log.warning("reconcile failed, tried again scheduler=%s error=%s", key, error, exc_info=traced)
+            log.warning("reconcile failed, tried again scheduler=%s err=%s", key, error, exc_info=traced)
 
     def went_well(self, key: SchedulerKey) -> None:
         """Log that a failure is over."""

@@ -250,7 +250,7 @@ class Operator:
                     await mirror.wait_synced(SYNC_SECONDS)
                 except DeadlineError:
                     plural = mirror.source.resource.plural
-                    log.warning("not listed yet: kind=%s namespace=%s", plural, scope or "all")
+                    log.warning("not listed yet kind=%s namespace=%s", plural, scope or "all")
         self._open.add(scope)
         self._look_at_everything()
 
@@ -331,7 +331,7 @@ class Operator:
         try:
             answer = msgspec.json.decode(await self._api.call("GET", "/version"), type=dict[str, Any])
         except (ClientError, msgspec.DecodeError) as error:
-            log.warning("not known which Kubernetes the API server is of: error=%s", error)
+            log.warning("not known which Kubernetes the API server is of err=%s", error)
             return False
         before, self._server = self._server, str(answer.get("gitVersion", ""))
         return before != self._server
@@ -345,7 +345,7 @@ class Operator:
         except NotFoundError:
             return False
         except ClientError as error:
-            log.warning("not known whether %s exists: error=%s", SERVICE_MONITORS.plural, error)
+            log.warning("not known whether a kind exists kind=%s err=%s", SERVICE_MONITORS.plural, error)
             return False
         names = [one.get("name") for one in msgspec.json.decode(found).get("resources") or ()]
         self._monitors = SERVICE_MONITORS.plural in names

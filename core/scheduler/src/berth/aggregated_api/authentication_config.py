@@ -62,4 +62,4 @@ class AuthenticationConfig:
             # Said once, not once a minute: where it may not be read, bearer tokens are all there is.
             if str(error) != self._problem:
                 self._problem = str(error)
-                log.warning("front proxies not trusted config_map=%s/%s error=%s", NAMESPACE, NAME, error)
+                log.warning("front proxies not trusted config_map=%s err=%s", f"{NAMESPACE}/{NAME}", error)

@@ -155,7 +155,7 @@ class BindingCycle(msgspec.Struct, frozen=True):
         try:
             self.cache.forget_pod(assumed)
         except PodStateError as error:
-            log.warning("assumed pod not forgotten pod=%s error=%s", assumed.key, error)
+            log.warning("assumed pod not forgotten pod=%s err=%s", assumed.key, error)
             return False
         return True
 
@@ -206,7 +206,7 @@ class BindingCycle(msgspec.Struct, frozen=True):
         try:
             await self.writer.patch_pod_status(assumed, None, node_name)
         except Exception as error:  # noqa: BLE001 - the nomination is a hint to others; binding goes on without
-            log.warning("nomination not written pod=%s error=%s", assumed.key, error)
+            log.warning("nomination not written pod=%s err=%s", assumed.key, error)
 
     async def _wait_on_permit(self, attempt: Attempt, assumed: Pod) -> Status:
         waiting = self.waiting_pods.get(assumed.uid)
@@ -274,7 +274,7 @@ class BindingCycle(msgspec.Struct, frozen=True):
         try:
             await self.writer.patch_pod_status(assumed, condition, None)
         except Exception as error:  # noqa: BLE001 - the event has said it; the binding goes on
-            log.warning("status not written pod=%s error=%s", assumed.key, error)
+            log.warning("status not written pod=%s err=%s", assumed.key, error)
         finally:
             shown.set(None)
 

@@ -208,7 +208,7 @@ class Cache:
         One snapshot follows one cache. Cost: O(nodes changed).
         """
         if self._trials:
-            log.error("pods of an unfinished pod-group cycle dropped: count=%d", len(self._trials))
+            log.error("pods of an unfinished pod-group cycle dropped count=%s", len(self._trials))
             self.undo_trials(snapshot)
         if snapshot.generation and not (self._removed or self._changed or self._pod_steps):
             return

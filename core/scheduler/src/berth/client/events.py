@@ -195,9 +195,7 @@ class EventRecorder:
         else:
             self.statistics.dropped += 1
             if self.statistics.dropped % DROPPED_A_LINE == 1:
-                log.warning(
-                    "events dropped, too many wait to be written: dropped=%d", self.statistics.dropped
-                )
+                log.warning("events dropped, too many wait to be written dropped=%s", self.statistics.dropped)
 
     def outcomes(self) -> dict[str, float]:
         """How many were written, refused by the API server, and dropped."""
@@ -343,7 +341,7 @@ class EventRecorder:
             return
         # At the end of a process that is uninstalled its roles may be gone already.
         level = logging.INFO if self._ending and lacks_rights(error) else logging.WARNING
-        log.log(level, "event not written: event=%s error=%s", tracked.name, error)
+        log.log(level, "event not written event=%s err=%s", tracked.name, error)
         self.statistics.failed += 1
         tracked.pending = False
         self._known.pop(tracked.key, None)

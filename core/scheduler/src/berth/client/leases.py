@@ -188,7 +188,7 @@ class LeaderElector:
         """Campaign until this process leads."""
         while not await self._won():
             await self._sleep(min(self._jittered_period(), self._runs_out_in()))
-        log.info("became leader: identity=%s lease=%s/%s", self.identity, *self._names())
+        log.info("became leader identity=%s lease=%s", self.identity, "/".join(self._names()))
         self._announce(f"{self.identity} became leader")
 
     async def hold(self) -> None:
@@ -223,12 +223,12 @@ class LeaderElector:
         except (ClientError, msgspec.DecodeError) as error:
             # As when Berth is uninstalled: its roles go before its pods have ended.
             level = logging.INFO if lacks_rights(error) else logging.WARNING
-            log.log(level, "lease not released, it will run out: error=%s", error)
+            log.log(level, "lease not released, it will run out err=%s", error)
 
     def _stop(self) -> None:
         self.leading = False
         self._renewed_at = NEVER
-        log.info("stopped leading: identity=%s lease=%s/%s", self.identity, *self._names())
+        log.info("stopped leading identity=%s lease=%s", self.identity, "/".join(self._names()))
         self._announce(f"{self.identity} stopped leading")
 
     def _age(self) -> float:
@@ -265,7 +265,7 @@ class LeaderElector:
             written = await self._create_or_update(timeout_seconds)
         except ConflictError as error:
             self._lease = None
-            log.info("another process wrote the lease first: error=%s", error)
+            log.info("another process wrote the lease first err=%s", error)
             return False
         except (ClientError, msgspec.DecodeError) as error:
             self._lease = None
@@ -283,7 +283,7 @@ class LeaderElector:
         self.failures, self.trouble = self.failures + 1, why
         if why in self._troubles and self.failures % TRIES_A_LINE:
             return
-        log.warning("lease not acquired or renewed: tries=%d error=%s", self.failures, why)
+        log.warning("lease not acquired or renewed tries=%s err=%s", self.failures, why)
         if why not in self._troubles and len(self._troubles) < TRIES_A_LINE:
             self._troubles.add(why)
             self._on_trouble(why)
@@ -314,7 +314,7 @@ class LeaderElector:
         try:
             self._lease = decode_document(body)
         except msgspec.DecodeError as error:
-            log.warning("lease written, the answer is unreadable: error=%s", error)
+            log.warning("lease written, the answer is unreadable err=%s", error)
 
     def _filled(self, lease: dict[str, Any] | None, *, holder: str, duration: float) -> dict[str, Any]:
         """The lease as we want it; what we know nothing of stays as it is."""

@@ -178,7 +178,8 @@ class CycleBudgets:
             if seconds > meter.limit_seconds:
                 self.debts.charge(namespace, seconds, {PLACED_PODS: NO_CLAIMS})
                 log.warning(
-                    "placed pods took more than a cycle's budget namespace=%s pod=%s used=%.3fs owed=%.1fs",
+                    "placed pods took more than a cycle's budget namespace=%s pod=%s "
+                    "used_seconds=%.3f owed_seconds=%.1f",
                     namespace,
                     info.pod.key,
                     seconds,
@@ -201,7 +202,8 @@ class CycleBudgets:
             self.exceeding.setdefault(pod.namespace, meter.limit_seconds / len(meter.pods))
         self.on_exceeded(pod.spec.scheduler_name)
         log.warning(
-            "scheduling cycle exceeded its budget pod=%s profile=%s budget=%.3fs used=%.3fs in=%s owed=%.1fs",
+            "scheduling cycle exceeded its budget pod=%s profile=%s "
+            "budget_seconds=%.3f used_seconds=%.3f in=%s owed_seconds=%.1f",
             pod.key,
             pod.spec.scheduler_name,
             meter.limit_seconds,
@@ -225,7 +227,7 @@ class CycleBudgets:
         seconds = max(hold.pause(info.over_budget_count), self.debts.owed(info.pod.namespace))
         info.held_until = self.clock.monotonic() + seconds
         log.warning(
-            "pod held back pod=%s seconds=%.1f over_budget_attempts=%d over_budget_cpu=%.3fs",
+            "pod held back pod=%s seconds=%.1f over_budget_attempts=%s over_budget_seconds=%.3f",
             info.pod.key,
             seconds,
             info.over_budget_count,
@@ -253,7 +255,7 @@ class CycleBudgets:
         for namespace in namespaces:
             self.debts.forgive(namespace)
         log.warning(
-            "budget of scheduling cycles raised budget=%.3fs namespaces=%s",
+            "budget of scheduling cycles raised budget_seconds=%.3f namespaces=%s",
             ORDINARY_PODS * self.ordinary_seconds,
             ",".join(sorted(namespaces)),
         )

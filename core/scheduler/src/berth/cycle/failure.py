@@ -90,7 +90,7 @@ class FailureHandler(msgspec.Struct, frozen=True):
         try:
             self.queue.add_unschedulable_if_not_present(info)
         except AlreadyQueuedError as error:
-            log.warning("pod not put back pod=%s error=%s", pod.key, error)
+            log.warning("pod not put back pod=%s err=%s", pod.key, error)
         return True
 
     def _tell(self, info: QueuedPodInfo, status: Status, nominating: NominatingInfo) -> None:
@@ -100,7 +100,7 @@ class FailureHandler(msgspec.Struct, frozen=True):
         condition = unscheduled(pod, reason, status.message, self.clock.wall())
         if not status.rejected and changes(pod, condition):
             # Once for a pod that fails again and again in the same words.
-            log.warning("attempt failed pod=%s error=%s", pod.key, status.message)
+            log.warning("attempt failed pod=%s err=%s", pod.key, status.message)
         override = nominating.mode is NominatingMode.OVERRIDE
         name = nominating.node_name if override else None
         self._write(pod, _StatusUpdate(info.attempts, condition, name))
@@ -115,7 +115,7 @@ class FailureHandler(msgspec.Struct, frozen=True):
             return
         except Exception as error:  # noqa: BLE001 - the pod is already back in the queue; only its status is stale
             level = logging.WARNING if saying.tries == 1 else logging.DEBUG
-            log.log(level, "status not written pod=%s error=%s", pod.key, error)
+            log.log(level, "status not written pod=%s err=%s", pod.key, error)
             if saying.tries < MAX_TRIES:
                 later = saying._replace(tries=saying.tries + 1)
                 pause = STATUS_BACKOFF.pause(saying.tries)

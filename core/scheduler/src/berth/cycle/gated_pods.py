@@ -46,7 +46,7 @@ class GatedPods(msgspec.Struct, frozen=True):
         except PodGoneError:
             return
         except Exception as error:  # noqa: BLE001 - the pod waits as before; only its status is stale
-            log.warning("status not written pod=%s error=%s", pod.key, error)
+            log.warning("status not written pod=%s err=%s", pod.key, error)
 
 
 def _pods(records: Iterable[QueuedPodInfo]) -> Iterator[tuple[Pod, str, str]]:

@@ -83,7 +83,7 @@ class SchedulePod(msgspec.Struct, frozen=True):
         try:
             outcome = await self._choose(framework, attempt, evaluation)
         except StartOverError as error:
-            log.debug("asked about all nodes anew pod=%s cause=%r", attempt.pod.key, error.__cause__)
+            log.debug("asked about all nodes anew pod=%s cause=%s", attempt.pod.key, error.__cause__)
             cache.drop_outdated(key)
             rotation.start = start
             state.start_over(values)

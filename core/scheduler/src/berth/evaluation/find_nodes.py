@@ -199,7 +199,7 @@ class NodeSearch:
             if status.ok and framework.extenders:
                 left = await run_extender_filters(framework.extenders, attempt, left, diagnosis)
         except PluginError as error:
-            log.warning("nominated node not looked at pod=%s error=%s", attempt.pod.key, error)
+            log.warning("nominated node not looked at pod=%s err=%s", attempt.pod.key, error)
             return False
         if not status.ok:
             diagnosis.single[row] = status

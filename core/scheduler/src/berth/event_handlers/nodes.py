@@ -56,4 +56,4 @@ class NodeHandler(MovingHandler):
         try:
             self._cache.remove_node(node)
         except KeyError as error:
-            log.error("node not removed: node=%s error=%s", node.name, error)  # noqa: TRY400 - expected
+            log.error("node not removed node=%s err=%s", node.name, error)  # noqa: TRY400 - expected

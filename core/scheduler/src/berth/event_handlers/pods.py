@@ -205,7 +205,7 @@ class PodHandler(MovingHandler):
         if cached is None:
             return
         if not self._ours(cached):
-            log.error("no profile of that name: pod=%s profile=%s", cached.key, cached.spec.scheduler_name)
+            log.error("no profile of that name pod=%s profile=%s", cached.key, cached.spec.scheduler_name)
             return
         waiting = self._waiting_pods.get(pod.uid)
         if waiting is None or not waiting.reject("", "removed"):
@@ -216,7 +216,7 @@ class PodHandler(MovingHandler):
         try:
             operation(*pods)
         except PodStateError as error:
-            log.error("refused by the cache: error=%s", error)  # noqa: TRY400 - expected, one line
+            log.error("refused by the cache err=%s", error)  # noqa: TRY400 - expected, one line
 
 
 def lister(unassigned: Store[Pod]) -> Callable[[str, str], Pod | None]:

@@ -24,7 +24,7 @@ async def run_extender_bind(
         except Exception as error:  # noqa: BLE001 - whatever a webhook does costs this pod its attempt at most
             if not extender.ignorable:
                 return failed(error)
-            log.warning("extender passed over extender=%s error=%s", extender.name, error)
+            log.warning("extender passed over extender=%s err=%s", extender.name, error)
         else:
             return SUCCESS
     return None

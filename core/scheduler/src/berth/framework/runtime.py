@@ -140,7 +140,7 @@ class Framework:
             if not status.ok:
                 record.intervals[point].status = status
                 # The pod is bound: no condition or event of it says what a plugin missed.
-                log.warning("pod is bound, but not all was done pod=%s error=%s", pod.key, status.message)
+                log.warning("pod is bound, but not all was done pod=%s err=%s", pod.key, status.message)
         record.end(point, record.intervals[point].status)
 
     async def run_permit(
@@ -260,7 +260,7 @@ class Framework:
             if not status.ok:
                 record.intervals[point].status = status
                 # The pod is bound: no condition or event of it says what a plugin missed.
-                log.warning("pod is bound, but not all was done pod=%s error=%s", pod.key, status.message)
+                log.warning("pod is bound, but not all was done pod=%s err=%s", pod.key, status.message)
         record.end(point, record.intervals[point].status)
 
 

@@ -405,7 +405,7 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
     try:
         await caller.ask("CycleDone", request, state, lambda _: None)
     except SidecarError as error:
-        log.debug("plugin not notified of an attempt's end pod=%s error=%s", record.pod.key, error)
+        log.debug("plugin not notified of an attempt's end pod=%s err=%s", record.pod.key, error)
 
 
 def rejectors(record: CycleRecord) -> Collection[str]:

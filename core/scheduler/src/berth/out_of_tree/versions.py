@@ -78,4 +78,4 @@ async def drained(version: PluginVersion, plugins: Iterable[SidecarPlugin]) -> N
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError:
         left = sum(plugin.serves(version.connection) for plugin in using)
-        log.warning("plugin cut off with attempts at work plugin=%s attempts=%d", name, left)
+        log.warning("plugin cut off with attempts at work plugin=%s attempts=%s", name, left)

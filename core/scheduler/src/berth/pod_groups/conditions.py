@@ -72,7 +72,7 @@ class GroupConditions(msgspec.Struct, frozen=True):
                 self.groups.restore([updated])
             else:
                 self.composites.restore([updated])
-            log.warning("pod group's status not written group=%s error=%s", group.key, error)
+            log.warning("pod group's status not written group=%s err=%s", group.key, error)
 
 
 def changed_condition(

@@ -48,7 +48,7 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
         return None
     if pods > planner.max_pods:
         log.warning(
-            "pod group too large to be planned, placed one by one group=%s pods=%d limit=%d plugin=%s",
+            "pod group too large to be planned, placed one by one group=%s pods=%s limit=%s plugin=%s",
             question.key,
             pods,
             planner.max_pods,

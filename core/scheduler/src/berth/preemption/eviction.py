@@ -166,7 +166,7 @@ class _Eviction:
         try:
             await self._handle.writer.patch_pod_status(pod, None, "")
         except Exception as error:  # noqa: BLE001 - the others are still to be patched
-            log.warning("nomination not taken back pod=%s error=%s", pod.key, error)
+            log.warning("nomination not taken back pod=%s err=%s", pod.key, error)
             return False
         return True
 
@@ -188,7 +188,7 @@ class _Eviction:
             return False
         except Exception as error:  # noqa: BLE001 - passed to the preemptor, which tries again
             log.warning(
-                "victim not evicted pod=%s preemptor=%s error=%s", victim.key, self.preemptor.key, error
+                "victim not evicted pod=%s preemptor=%s err=%s", victim.key, self.preemptor.key, error
             )
             self.error = self.error or error
             return False

@@ -158,7 +158,7 @@ class Gating:
     def _hold(self, plugin: str, record: QueuedPodInfo, status: Status) -> None:
         if status.code is Code.ERROR:
             log.error(
-                "PreEnqueue failed, the pod is held back: plugin=%s pod=%s error=%s",
+                "PreEnqueue failed, the pod is held back plugin=%s pod=%s err=%s",
                 plugin,
                 record.pod.key,
                 status.message,

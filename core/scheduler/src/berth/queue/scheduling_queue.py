@@ -286,7 +286,7 @@ class SchedulingQueue(QueueContents):
         self.nominator.touch(record.pod)
         if record.pod.uid in self._in_flight:
             log.error(
-                "the same pod is tracked in multiple places in the scheduler: pod=%s uid=%s",
+                "the same pod is tracked in multiple places in the scheduler pod=%s uid=%s",
                 record.pod.key,
                 record.pod.uid,
             )

@@ -27,7 +27,7 @@ async def run_process(
     Raises: what `process.run` raises; SettingError, TraceFileError.
     """
     for warning in options.gate_warnings:
-        log.warning("gate without its effect: %s", warning)
+        log.warning("gate without its effect note=%s", warning)
     tracing = Tracing.from_environment()
     process = ProcessOptions(
         settings.loaded,

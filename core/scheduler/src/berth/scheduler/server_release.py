@@ -72,7 +72,7 @@ async def server_version(transport: VersionReader, stop: asyncio.Event) -> str:
         except ClientError as error:
             if str(error) != failed:
                 failed = str(error)
-                log.warning("waiting for the API server, whose version is to be known first error=%s", failed)
+                log.warning("waiting for the API server, whose version is to be known first err=%s", failed)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), PAUSE_SECONDS)
         else:
@@ -98,12 +98,15 @@ def _release_beside(version: str) -> Release:
     log.info("found API server version=%s", version)
     remark = untried(version)
     if remark is not None:
-        log.warning("API server is not tested version=%s: %s", version, remark.text)
+        log.warning("API server is not tested version=%s remark=%s", version, remark.text)
     return release
 
 
 def _say(options: ValidatedFlags) -> None:
     version = options.gates.version
-    emulated = "" if version.emulated == version.binary else f" emulated={shown(version.emulated)}"
-    preview = " preview=true" if version.binary in PREVIEWS else ""
-    log.info("decides as kube-scheduler release=%s%s%s", shown(version.binary), emulated, preview)
+    log.info(
+        "decides as kube-scheduler release=%s emulated=%s preview=%s",
+        shown(version.binary),
+        shown(version.emulated),
+        version.binary in PREVIEWS,
+    )

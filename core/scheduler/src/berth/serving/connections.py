@@ -121,7 +121,7 @@ class Connections:
             return
         except OSError as error:
             if not self._refused:
-                log.warning("connection not accepted, clients wait until there is one error=%s", error)
+                log.warning("connection not accepted, clients wait until there is one err=%s", error)
             self._refused = True
             self._close_idlest()
             self._loop.remove_reader(self._listener)

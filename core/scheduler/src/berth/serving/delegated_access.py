@@ -138,7 +138,7 @@ class DelegatedAccess:
                 return None
             return Access(user.username, await self._allowed(user, asked))
         except (ClientError, msgspec.MsgspecError) as error:
-            log.warning("access not reviewed path=%s error=%s", asked.path, error)
+            log.warning("access not reviewed path=%s err=%s", asked.path, error)
             return Access(ANONYMOUS, allowed=False)
 
     async def _allowed(self, user: User, asked: AccessReview) -> bool:

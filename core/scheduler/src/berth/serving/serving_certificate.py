@@ -70,7 +70,7 @@ class NamedCertificate:
         try:
             self._context = self._load()
         except StartError as error:
-            log.warning("serving certificate not renewed, the last one stays error=%s", error)
+            log.warning("serving certificate not renewed, the last one stays err=%s", error)
         else:
             # Else it is the authorities of clients that changed.
             if renewed:

@@ -1,16 +1,17 @@
 """Logs on standard error, as kube-scheduler's look: klog's lines, or JSON.
 
-A message is written as constant text plus `key=%s` pairs; the JSON format takes the pairs apart again:
+Logging is structured: each call has a constant message followed by pairs, ` key=%s` or ` key=%.3f`, with an
+argument for each (tests/unit/telemetry/test_log_calls.py holds that). Both formats show them as klog does:
 
-    log.warning("status not written pod=%s error=%s", pod.key, error)
+    log.warning("status not written pod=%s err=%s", pod.key, error)
 
-    W0102 03:04:05.000006   12345 failure.py:90] status not written pod=shop/web-1 error=gone
+    W0102 03:04:05.000006   12345 failure.py:90] "status not written" pod="shop/web-1" error="gone"
     {"ts":..., "caller":"failure.py:90", "msg":"status not written", "v":0, "pod":"shop/web-1", ...}
 
 Parts of messages are written by users, nodes and plugins: what is not printable is escaped, and the lines of
 a traceback are indented, so that no text can look like a line of its own.
 
-Verbosity is klog's: 0 shows what everybody should see, 4 is for debugging (Python's DEBUG).
+Verbosity is klog's: 0 shows what every operator should see, 4 is for debugging (Python's DEBUG).
 """
 
 import logging
@@ -29,8 +30,8 @@ DEBUG_VERBOSITY = 4
 
 _LEVEL_STEP = (logging.INFO - logging.DEBUG) / DEBUG_VERBOSITY
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
-_PAIR = re.compile(r"\s(\w+)=(\S+)")
-_PLACEHOLDER = re.compile(r"%[^%\s]*?[a-zA-Z]")
+_FORM = re.compile(r"([^%]*?)((?: \w+=%\S+)*)", re.DOTALL)
+_PAIR = re.compile(r" (\w+)=%(s|\.\df)")
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -75,12 +76,22 @@ class KlogFormatter(logging.Formatter):
         """The line, and a traceback below it if there is one."""
         when = datetime.fromtimestamp(record.created).astimezone()
         letter = _LETTERS.get(record.levelno, "I")
-        text = printable(record.getMessage())
+        text, pairs = taken_apart(record)
+        text = " ".join((_quoted(text), *(f"{key}={_shown(value)}" for key, value in pairs.items())))
         line = f"{letter}{when:%m%d %H:%M:%S.%f} {record.process:>7} {_caller(record)}] {text}"
         if not record.exc_info:
             return line
         trace = self.formatException(record.exc_info).split("\n")
         return "\n".join((line, *(f"    {printable(one)}" for one in trace)))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{printable(escaped)}"'
+
+
+def _shown(value: Any) -> str:
+    return _quoted(value) if isinstance(value, str) else str(value).lower()
 
 
 def printable(text: str) -> str:
@@ -112,22 +123,19 @@ _FORMATTERS: dict[str, type[KlogFormatter | JsonFormatter]] = {"text": KlogForma
 
 def taken_apart(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
     """The constant text and the pairs; a message of another form is all text."""
-    template, arguments = record.msg, record.args
-    first = _PAIR.search(template) if isinstance(template, str) and isinstance(arguments, tuple) else None
-    if first is None or _PAIR.sub("", template[first.start() :]):
+    form = _FORM.fullmatch(record.msg) if isinstance(record.msg, str) else None
+    pairs = _PAIR.findall(form[2]) if form else []
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    if form is None or len(pairs) != len(arguments):
         return record.getMessage(), {}
-    text, rest = _filled(template[: first.start()], list(arguments or ()))
-    pairs: dict[str, Any] = {}
-    for key, value in _PAIR.findall(template[first.start() :]):
-        only = value == "%s" and isinstance(rest[0], _PLAIN)
-        pairs[key], rest = (rest[0], rest[1:]) if only else _filled(value, rest)
-    return str(text).rstrip(": "), pairs
+    return form[1], {key: _value(how, each) for (key, how), each in zip(pairs, arguments, strict=True)}
 
 
-def _filled(template: str, arguments: list[Any]) -> tuple[str, list[Any]]:
-    """The template with as many arguments as it takes, and those left."""
-    count = len(_PLACEHOLDER.findall(template.replace("%%", "")))
-    return template % tuple(arguments[:count]), arguments[count:]
+def _value(how: str, argument: Any) -> Any:
+    """What a pair shows: numbers and truth values as they are, anything else as its text."""
+    if how != "s":
+        return float(f"%{how}" % argument)
+    return argument if isinstance(argument, _PLAIN) else str(argument)
 
 
 def _caller(record: logging.LogRecord) -> str:

@@ -65,7 +65,7 @@ class Announcements:
         """Make an event of an object, and log it."""
         self.event(what, document, kind, reason, note)
         level = logging.WARNING if kind == "Warning" else logging.INFO
-        log.log(level, "%s %s=%s note=%s", reason, what.lower(), key_of(document), note)
+        log.log(level, "event kind=%s object=%s reason=%s note=%s", what, key_of(document), reason, note)
 
     def event(self, what: str, document: Json, kind: str, reason: str, note: str) -> None:
         """Make an event of an object, without a line of the log."""

@@ -76,7 +76,7 @@ class RemoteKubelets:
             await act(pod)
         except ClientError as error:
             # The pod's next event tries again; most often it has gone in between.
-            _LOG.info("kubelet's write failed pod=%s error=%s", pod["metadata"]["name"], error)
+            _LOG.info("kubelet's write failed pod=%s err=%s", pod["metadata"]["name"], error)
 
     async def _start(self, pod: Json) -> None:
         self._addresses += 1

@@ -79,7 +79,7 @@ class LoadedAuthorization:
             self._value = _header(self._loaded)
         except ConfigurationError as error:
             # Plugins' tokens are renewed five minutes early, and files are replaced: the old one may do.
-            log.warning("token not renewed, the old one stays: error=%s", error)
+            log.warning("token not renewed, the old one stays err=%s", error)
 
     def _reload(self) -> None:
         loaded = self._load()

@@ -62,7 +62,7 @@ class QuarantinedObjects:
         """Count and log a failure, with its traceback unless it says all there is."""
         self.total += 1
         log.error(
-            "object set aside, it cannot be taken in: resource=%s object=%s error=%s",
+            "object set aside, it cannot be taken in resource=%s object=%s err=%s",
             self.resource.plural,
             shown("/".join(key)),
             shown(error),

@@ -188,7 +188,7 @@ class Reflector(Generic[T]):
             if isinstance(error, ExpiredError) and (resumed or self._is_healthy(started)):
                 # Of a kind outside of the server's watch cache, such as events, no bookmark comes: a watch on
                 # which nothing happened resumes from a version that etcd may have compacted meanwhile.
-                log.debug("history compacted, listed anew: resource=%s", self.source.resource.plural)
+                log.debug("history compacted, listed anew resource=%s", self.source.resource.plural)
             else:
                 self._note(error)
             failure = error
@@ -226,7 +226,7 @@ class Reflector(Generic[T]):
         self.last_error = str(error)
         self._interrupted = True
         if not again:
-            log.warning("watch interrupted: resource=%s error=%s", self.source.resource.plural, error)
+            log.warning("watch interrupted resource=%s err=%s", self.source.resource.plural, error)
         if isinstance(error, ObjectError):
             # Not shown to us, or there is no such kind any more: nothing is missed, and it is listed anew.
             self._refused = error
@@ -256,7 +256,7 @@ class Reflector(Generic[T]):
                 wanted = await current_version(self._transport, self.source)
                 break
             except (RetryError, msgspec.DecodeError) as error:
-                log.warning("version not read: resource=%s error=%s", self.source.resource.plural, error)
+                log.warning("version not read resource=%s err=%s", self.source.resource.plural, error)
                 await self._sleep(backoff.next())
         # A history that went back, as after a restored backup, has no version that proves anything.
         if not covers(wanted, before):
@@ -384,7 +384,7 @@ class Reflector(Generic[T]):
         self.absence.end()
         if self._interrupted:
             self._interrupted = False
-            log.info("watch goes on: resource=%s", self.source.resource.plural)
+            log.info("watch goes on resource=%s", self.source.resource.plural)
 
     def _take_line(self, line: bytes) -> None:
         try:

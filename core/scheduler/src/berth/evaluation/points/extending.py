@@ -127,7 +127,7 @@ async def run_extender_preemption(
 
 def _pass_over(extender: Extender, attempt: Attempt, verb: str, error: Exception) -> None:
     """Report an ignored failure, in the log and in the attempt's record, which explain shows."""
-    log.warning("extender passed over extender=%s verb=%s error=%s", extender.name, verb, error)
+    log.warning("extender passed over extender=%s verb=%s err=%s", extender.name, verb, error)
     attempt.record.ignore(f"{verb}: extender {extender.name}: {error}")
 
 

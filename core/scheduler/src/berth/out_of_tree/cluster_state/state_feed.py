@@ -369,7 +369,7 @@ def _in_chunks(changes: list[state_pb2.Change], commit: state_pb2.Commit) -> Ite
         if more > MESSAGE_BYTES - ENVELOPE_BYTES:
             # Sent, it would end the stream of every plugin that wants pods, again after each reconnection.
             log.warning(
-                "object left out of plugins' state change=%s bytes=%d", change.WhichOneof("change"), more
+                "object left out of plugins' state change=%s bytes=%s", change.WhichOneof("change"), more
             )
             continue
         size += more

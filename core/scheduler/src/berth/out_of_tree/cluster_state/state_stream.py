@@ -263,7 +263,7 @@ class StateStream:
         """
         if self.in_step.is_set() or nack.reason == state_pb2.NACK_REASON_CANNOT_RESUME:
             text = bounded(nack.message)
-            self._log.warning("state refused, sent again plugin=%s error=%s", self._plugin, text)
+            self._log.warning("state refused, sent again plugin=%s err=%s", self._plugin, text)
             self.start_over()
         elif nack.reason != state_pb2.NACK_REASON_OUT_OF_ORDER:  # that is a step sent before the transfer
             raise ProtocolError(self._plugin, f"state refused: {nack.message}")

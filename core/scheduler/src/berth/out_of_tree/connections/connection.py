@@ -316,8 +316,9 @@ class PluginConnection:
         text = "; ".join(error for errors in refusals.values() for error in errors)
         serving = f"{text}; the arguments before go on serving"
         if self.conditions.put(ConditionType.ARGUMENTS_ACCEPTED, "Refused", serving, holds=False):
-            line = "plugin refuses arguments, goes on with those before plugin=%s error=%s"
-            self.log.warning(line, self.spec.name, text)
+            self.log.warning(
+                "plugin refuses arguments, goes on with those before plugin=%s err=%s", self.spec.name, text
+            )
 
     async def release(self, profile: str) -> None:
         """The profile does not use the plugin any more."""
@@ -355,7 +356,7 @@ class PluginConnection:
                 text = str(error)
         text = bounded(text or repr(error))
         if self.phase is Phase.READY or text != self.last_error:
-            self.log.warning("plugin not connected plugin=%s error=%s", self.spec.name, text)
+            self.log.warning("plugin not connected plugin=%s err=%s", self.spec.name, text)
         self.phase, self.last_error = Phase.WAITING, text
         self._stubs, self._identity, self._upcoming = {}, None, None
         self._state.in_step.clear()
@@ -464,7 +465,7 @@ class PluginConnection:
         self.refusal = ""
         self.came_up.set()
         self.settled.set()
-        self.log.info("plugin ready plugin=%s generation=%d", self.spec.name, self.acknowledged)
+        self.log.info("plugin ready plugin=%s generation=%s", self.spec.name, self.acknowledged)
         self.conditions.put(ConditionType.READY, "Synced", holds=True)
         self._listeners.ready(self)
 
@@ -477,7 +478,7 @@ class PluginConnection:
             seconds = self.breaker.pause_left
             asyncio.get_running_loop().call_later(seconds, self._listeners.probing, self)
             self.log.warning(
-                "plugin keeps failing, not called plugin=%s seconds=%g error=%s",
+                "plugin keeps failing, not called plugin=%s seconds=%.3f err=%s",
                 self.spec.name,
                 seconds,
                 self.last_failure,

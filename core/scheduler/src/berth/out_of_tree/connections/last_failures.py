@@ -55,5 +55,6 @@ class LastFailures:
         failure.count += 1
         self._by_kind.put(kind, failure)
         if policy is FailurePolicy.IGNORE:
-            line = "plugin failure ignored plugin=%s point=%s pod=%s error=%s"
-            self._log.warning(line, self._plugin, point, pod, text)
+            self._log.warning(
+                "plugin failure ignored plugin=%s point=%s pod=%s err=%s", self._plugin, point, pod, text
+            )

@@ -411,4 +411,4 @@ async def _released(connection: PluginConnection, profile: str) -> None:
         await connection.release(profile)
     except Exception as error:  # noqa: BLE001 - it is not needed any more, whatever it says to that
         name = connection.spec.name
-        log.info("plugin not notified that a profile left plugin=%s error=%s", name, error)
+        log.info("plugin not notified that a profile left plugin=%s err=%s", name, error)

@@ -107,7 +107,7 @@ async def _ask(
     try:
         await question.ask(call, CycleState(), take)
     except SidecarError as error:
-        log.debug("not answered ahead plugin=%s error=%s", caller.plugin, error)
+        log.debug("not answered ahead plugin=%s err=%s", caller.plugin, error)
         columns.failed_ahead = True
     finally:
         if columns.ahead is ahead:

@@ -104,7 +104,7 @@ class ReserveBindPoint(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin,
         try:
             await self._ask_of_node(answers.caller, "Unreserve", request, state, _nothing)
         except SidecarError as error:
-            answers.caller.connection.log.warning("not unreserved pod=%s error=%s", pod.key, error)
+            answers.caller.connection.log.warning("not unreserved pod=%s err=%s", pod.key, error)
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> MaybeAwaitable[PermitResult]:
         """Call Permit."""

@@ -102,7 +102,7 @@ class HintAsker:
             try:
                 self._answered(await self._ask(batch))
             except SidecarError as error:
-                self._caller().connection.log.warning("hints failed, the pods are queued error=%s", error)
+                self._caller().connection.log.warning("hints failed, the pods are queued err=%s", error)
                 self._count(QueueingHint.QUEUE.value, 0, _pods(batch))
                 self._queue_all(batch)
             except BaseException:

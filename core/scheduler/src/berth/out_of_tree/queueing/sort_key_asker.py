@@ -125,7 +125,7 @@ class SortKeyAsker:
             try:
                 keys = await self._ask(batch, left)
             except SidecarError as error:
-                self._caller().connection.log.warning("pods queued without sort keys error=%s", error)
+                self._caller().connection.log.warning("pods queued without sort keys err=%s", error)
                 self._later(batch)
                 return
             except BaseException:

@@ -286,7 +286,7 @@ class Shadow:
         try:
             await caller.ask("Unreserve", request, state, lambda _: None)
         except SidecarError as error:
-            log.debug("not unreserved in shadow pod=%s error=%s", followed.pod.key, error)
+            log.debug("not unreserved in shadow pod=%s err=%s", followed.pod.key, error)
 
     def _count(self, caller: Caller, comparison: ShadowComparison) -> None:
         self.tally.add(comparison)

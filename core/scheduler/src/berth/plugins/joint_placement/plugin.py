@@ -71,7 +71,7 @@ class JointPlacement(InTreePlugin, PreFilterPlugin, PodGroupPlanPlugin):
         except ValueError:
             return None  # a selector that does not parse: its plugin says so, pod by pod
         if len(rules) > MAX_RULES:
-            log.warning("pod group has too many rules to be planned pod=%s limit=%d", pods[0].key, MAX_RULES)
+            log.warning("pod group has too many rules to be planned pod=%s limit=%s", pods[0].key, MAX_RULES)
             return None
         begun = counted(alike, start.plan.node_of, ground.nodes)
         kinds = await seen_alone(alike, rules, begun, ground)

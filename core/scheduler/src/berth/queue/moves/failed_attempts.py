@@ -72,7 +72,7 @@ class FailedAttempts:
             return RequeueStrategy.AFTER_BACKOFF
         missed = self._in_flight.events_for(record.pod.uid)
         if missed is None:
-            log.error("in flight Pod isn't found in the scheduling queue: pod=%s", record.pod.key)
+            log.error("in flight Pod isn't found in the scheduling queue pod=%s", record.pod.key)
             return RequeueStrategy.AFTER_BACKOFF
         best = RequeueStrategy.SKIP
         questions = HintQuestions()

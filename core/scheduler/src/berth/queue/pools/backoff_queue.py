@@ -84,7 +84,7 @@ class BackoffQueue:
         chosen = self._heap_for(record)
         misplaced = [heap for heap in self._heaps if heap is not chosen and heap.remove(key) is not None]
         if misplaced:
-            log.error("pod was in the other backoff queue: pod=%s", key)
+            log.error("pod was in the other backoff queue pod=%s", key)
         chosen.put(key, record)
         return not misplaced
 

@@ -196,7 +196,7 @@ def _watchable(resource: str, generic_workload: bool) -> bool:
         return generic_workload
     if resource in _KNOWN_RESOURCES or resource.count(".") > 1:
         return True
-    log.error("Incorrect event registration: resource=%s", resource)
+    log.error("Incorrect event registration resource=%s", resource)
     return False
 
 

@@ -112,7 +112,7 @@ class RequeueStrategies:
         profile = self._profiles.get(record.pod.spec.scheduler_name)
         if profile is None:
             log.error(
-                "no profile of that name: pod=%s profile=%s", record.pod.key, record.pod.spec.scheduler_name
+                "no profile of that name pod=%s profile=%s", record.pod.key, record.pod.spec.scheduler_name
             )
             return RequeueStrategy.AFTER_BACKOFF
         best = RequeueStrategy.SKIP
@@ -175,7 +175,7 @@ class RequeueStrategies:
             text = answer.value
         except Exception as error:  # noqa: BLE001 - a hint that fails counts as Queue, whatever it raises
             log.error(  # noqa: TRY400 - one line: a broken hint is asked again and again
-                "hint failed, the pod is queued: plugin=%s event=%s pod=%s pods=%d error=%r",
+                "hint failed, the pod is queued plugin=%s event=%s pod=%s pods=%s err=%s",
                 plugin,
                 event,
                 records[0].pod.key,

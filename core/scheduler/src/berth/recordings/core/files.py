@@ -74,7 +74,7 @@ class TapeFile:
         try:
             self._write_all(self._file)
         except OSError as error:
-            log.warning("recording ended: file=%s error=%s", self._file.path, error)
+            log.warning("recording ended file=%s err=%s", self._file.path, error)
         finally:
             self._ended = self._over = True
             with suppress(OSError):
@@ -98,7 +98,7 @@ class TapeFile:
         self._ended = True
         file.close(SpanLine(END, [reason]))
         if reason is not EndReason.COMPLETE:
-            log.warning("recording ended: file=%s reason=%s", file.path, reason)
+            log.warning("recording ended file=%s reason=%s", file.path, reason)
 
     def _forget_left(self) -> None:
         with suppress(queue.Empty):

@@ -56,7 +56,7 @@ class TapeRecording:
         self._file = TapeFile(file, max_bytes // 2)
         self._recorder = CoreRecorder(real, seed=header.seed, sink=self._file)
         self.ports = self._recorder.ports
-        log.info("recording: file=%s", file.path)
+        log.info("recording file=%s", file.path)
 
     def recorded(self, core: Core) -> RecordedScheduler:
         """The core as watches and scheduling loops are to drive it; it was made with `ports`."""

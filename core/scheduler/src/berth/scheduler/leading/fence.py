@@ -79,7 +79,7 @@ class MirrorView:
             await mirror.prove()
         except ObjectError as error:
             # As for kube-scheduler, what is shown no more is no reason to stand still.
-            log.warning("kind not shown, its last state stands: resource=%s error=%s", _plural(mirror), error)
+            log.warning("kind not shown, its last state stands resource=%s err=%s", _plural(mirror), error)
         self._unproven.discard(mirror)
 
     def _was_away(self, mirror: WatchedMirror) -> bool:
@@ -129,7 +129,7 @@ class Fence:
             self._all_in_doubt = False
         seconds = self._clock.monotonic() - began
         self._observe(seconds)
-        log.info("view proven to be up to date, scheduling: kinds=%d seconds=%.3f", len(doubted), seconds)
+        log.info("view proven to be up to date, scheduling kinds=%s seconds=%.3f", len(doubted), seconds)
 
 
 def _plural(mirror: WatchedMirror) -> str:

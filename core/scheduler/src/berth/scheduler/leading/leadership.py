@@ -78,13 +78,15 @@ class Leadership:
         if self._elector is None or not self._elector.leading:
             return
         if not settled:
-            log.warning("lease not released, it will run out: writes under way are not answered")
+            log.warning("lease not released, it will run out err=%s", "writes under way are not answered")
             return
         try:
             async with asyncio.timeout(RELEASE_SECONDS):
                 await self._elector.release()
         except TimeoutError:
-            log.warning("lease not released, it will run out: no answer within %.0f s", RELEASE_SECONDS)
+            log.warning(
+                "lease not released, it will run out err=%s", f"no answer within {RELEASE_SECONDS:g} s"
+            )
 
     async def _schedule_while_leading(self) -> None:
         """Schedule while the lease is held; a loop that breaks ends the process rather than hold on to it."""

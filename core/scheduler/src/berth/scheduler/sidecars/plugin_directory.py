@@ -110,7 +110,7 @@ class PluginDirectory:
             await self._attaching.attach(DesiredPlugin.of(spec))
         except (AttachError, ClientError) as error:
             self._resting[spec.name] = identity, RETRY_LOOKS
-            log.error("plugin not attached plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (reported, not traced)
+            log.error("plugin not attached plugin=%s err=%s", spec.name, error)  # noqa: TRY400 (reported, not traced)
         else:
             self._resting.pop(spec.name, None)
             self._joined.add(spec.name)
@@ -133,13 +133,13 @@ class PluginDirectory:
             try:
                 await self._attaching.detach(name)
             except (AttachError, KeyError) as error:
-                log.error("plugin not detached plugin=%s error=%s", name, error)  # noqa: TRY400 (as above)
+                log.error("plugin not detached plugin=%s err=%s", name, error)  # noqa: TRY400 (as above)
 
     def _complain(self, name: str, problem: str) -> None:
         """Say it once."""
         if self._said.get(name) != problem and self._directory is not None:
             self._said[name] = problem
-            log.warning("directory of plugins path=%s plugin=%s: %s", self._directory.path, name, problem)
+            log.warning("directory of plugins path=%s plugin=%s err=%s", self._directory.path, name, problem)
 
 
 def _sockets(directory: Path) -> dict[str, Identity]:

@@ -68,7 +68,7 @@ class PluginListFile:
         try:
             specs, directory = read_plugin_list(content, str(self._path))
         except PluginListError as error:
-            log.error("list of plugins not taken over error=%s", "; ".join(error.messages))  # noqa: TRY400 (reported, not traced)
+            log.error("list of plugins not taken over err=%s", "; ".join(error.messages))  # noqa: TRY400 (reported, not traced)
             return
         wanted = {spec.name: spec for spec in specs}
         self._use_directory(directory)
@@ -82,7 +82,7 @@ class PluginListFile:
         """Say it once, not with every look."""
         if why != self._unread:
             self._unread = why
-            log.warning("list of plugins not read file=%s error=%s", self._path, why)
+            log.warning("list of plugins not read file=%s err=%s", self._path, why)
 
     async def _take(self, spec: SidecarSpec) -> None:
         self._known[spec.name] = spec
@@ -90,15 +90,15 @@ class PluginListFile:
             await self._keep_objects()
             notes = await self._attaching.attach(DesiredPlugin.of(spec), insists=True)
         except (AttachError, ClientError) as error:
-            log.error("plugin stays as it was plugin=%s error=%s", spec.name, error)  # noqa: TRY400 (as above)
+            log.error("plugin stays as it was plugin=%s err=%s", spec.name, error)  # noqa: TRY400 (as above)
         else:
             log.info("plugin is as its list says plugin=%s", spec.name)
             for note in notes:
-                log.warning("arguments of the list have no effect plugin=%s: %s", spec.name, note)
+                log.warning("arguments of the list have no effect plugin=%s note=%s", spec.name, note)
 
     async def _leave(self, name: str) -> None:
         del self._known[name]
         try:
             await self._attaching.detach(name)
         except (AttachError, KeyError) as error:
-            log.error("plugin not detached plugin=%s error=%s", name, error)  # noqa: TRY400 (as above)
+            log.error("plugin not detached plugin=%s err=%s", name, error)  # noqa: TRY400 (as above)

@@ -51,7 +51,7 @@ class PluginMirror:
                 proof.result()
             elif not stopped.done():
                 plural = self.source.resource.plural
-                log.warning("kind of plugins not proven, its last state stands: resource=%s", plural)
+                log.warning("kind of plugins not proven, its last state stands resource=%s", plural)
         finally:
             proof.cancel()
             stopped.cancel()

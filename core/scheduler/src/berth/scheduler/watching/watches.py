@@ -203,7 +203,7 @@ def _kinds(
         if (not gate or scheduler.feature_enabled(gate)) and is_needed(kind, groups)
     )
     if asked & absent:
-        log.warning("The API server does not serve %s", consequences(asked & absent))
+        log.warning("The API server does not serve kinds=%s", consequences(asked & absent))
     return asked - absent
 
 

@@ -54,7 +54,7 @@ class OwnPodConditions:
                 failed = ""
             except ClientError as error:
                 if str(error) != failed:
-                    log.warning("conditions not shown on pod=%s/%s error=%s", *self._pod, error)
+                    log.warning("conditions not shown pod=%s err=%s", "/".join(self._pod), error)
                 failed = str(error)
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -130,7 +130,7 @@ class PodWriter:
             except NotFoundError:
                 return None
             except ClientError as error:
-                log.info("binding's outcome still unknown pod=%s error=%s", pod.key, error)
+                log.info("binding's outcome still unknown pod=%s err=%s", pod.key, error)
                 await self._sleep(pauses.next())
 
     async def patch_pod_status(

@@ -132,4 +132,4 @@ class ExportQueue:
         if taken:
             log.info("traces are exported again lost=%s", self.failed)
         else:
-            log.warning("traces not exported sink=%s error=%s", type(self._sink).__name__, error or "refused")
+            log.warning("traces not exported sink=%s err=%s", type(self._sink).__name__, error or "refused")
