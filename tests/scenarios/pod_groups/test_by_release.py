@@ -4,6 +4,7 @@ import pytest
 
 from berth.config.releases.release import RELEASES
 from berth.objects.pod_groups import PodGroup
+from tests.failures.reporting import reports
 from tests.scenarios.pod_groups.kit import GANG, Groups, group
 from tests.unit.pod_groups.kit import apart, near
 from tests.unit.preemption.kit import budget
@@ -151,6 +152,11 @@ OTHER_PRIORITY = {
 }
 
 
+@reports(
+    "group-differs",
+    condition="`SchedulerError` of the PodGroup and of its pods: in what they differ, "
+    "as `all pods in a single pod group should have the same priority as the pod group's priority`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 async def test_a_group_of_another_priority(release):
     """From 1.37 on the priority of its pods has to be the group's; up to 1.36 theirs counts."""
@@ -451,6 +457,10 @@ async def test_what_is_counted_of_placements(release, labels):
     assert ([0] * 4 if labels is None else [3, 2, 1, 2]) == counted
 
 
+@reports(
+    "group-waits-for-victims",
+    condition="of the PodGroup, at an attempt in that time: `ongoing preemption on nominated nodes`",
+)
 @pytest.mark.parametrize("release", NEWER)
 async def test_a_group_waits_for_its_victims(release):
     """While they are on their way out it is gated, and after that it keeps its nodes."""

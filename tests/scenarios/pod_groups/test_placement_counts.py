@@ -7,7 +7,9 @@ import pytest
 from berth.evaluation.equal_pods import EqualPods
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pods.pod_spec import TopologySpreadConstraint
+from berth.plugins.node_resources_fit.plugin import NodeResourcesFit
 from berth.pod_groups import placement_choice
+from tests.failures.reporting import reports
 from tests.scenarios.pod_groups.kit import TOPOLOGY, Groups
 
 BY_RELEASE = {
@@ -96,3 +98,17 @@ async def test_others_are_tried_in_each_placement(kind):
     await cluster.run()
 
     assert set("abcde") == set(tried)
+
+
+@reports("group-miscounted", log="`pod group tried in all placements, as it was miscounted`, with group")
+async def test_a_plugin_that_counts_too_many(monkeypatch, caplog):
+    """What is tried decides: the gang has no room, whatever was counted."""
+    cluster, tried = five_zones()
+    monkeypatch.setattr(NodeResourcesFit, "room", lambda *args: args[-1])
+    cluster.add_group("g", 2, topology="zone")
+    cluster.add_members("g0", "g1", cpu="3")
+    await cluster.run()
+
+    assert {} == cluster.bound
+    assert set("abcde") == set(tried)
+    assert "pod group tried in all placements, as it was miscounted group=default/g" in caplog.text

@@ -5,7 +5,9 @@ import random
 import pytest
 
 from berth.evaluation.equal_pods import EqualPods
+from berth.plugins.node_resources_fit.plugin import NodeResourcesFit
 from berth.pod_groups import placement_choice
+from tests.failures.reporting import reports
 from tests.scenarios.pod_groups.test_trees import RACK, ZONE, Trees
 
 
@@ -57,3 +59,19 @@ async def test_pods_of_a_counted_tree_are_tried_once(monkeypatch):
     runs = [await decided(monkeypatch, seed, counting=True) for seed in range(20)]
 
     assert any(bound > 1 and len(tried) == bound for _, _, bound, tried in runs)
+
+
+@reports("group-miscounted", log="`tree of groups tried in all placements, as it was miscounted`, with group")
+async def test_a_plugin_that_counts_too_many(monkeypatch, caplog):
+    """What is tried decides: the tree has no room, whatever was counted."""
+    cluster = Trees((1, 38))
+    monkeypatch.setattr(NodeResourcesFit, "room", lambda *args: args[-1])
+    for zone in "ab":
+        cluster.add_node(zone, cpu="4", labels={ZONE: zone})
+    cluster.add_tree("root", 1, topology=ZONE)
+    cluster.add_below("g", 2)
+    cluster.add_members("g0", "g1", group="g", cpu="3")
+    await cluster.run()
+
+    assert {} == cluster.bound
+    assert "tree of groups tried in all placements, as it was miscounted group=default/root" in caplog.text

@@ -6,6 +6,7 @@ from berth.framework.mirrors.group_trees import GroupTrees
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import CompositePodGroup
 from berth.objects.pods.pod_spec import SchedulingGroup
+from tests.failures.reporting import reports
 from tests.scenarios.pod_groups.kit import Groups, group
 
 RELEASES = [(1, 37), (1, 38)]
@@ -72,6 +73,11 @@ async def test_a_tree_goes_together(release):
     assert 1 == cluster.attempts("scheduled")
 
 
+@reports(
+    "tree-fails",
+    condition="`CompositePodGroupInitiallyScheduled` of a tree from 1.38 on, of each PodGroup its own: "
+    "`minCount (2) cannot be satisfied: 1 scheduled, 0 remaining`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 async def test_a_tree_that_does_not_fit_binds_no_pod(release):
     """The second gang has no room: the first one, which has, waits with it."""
@@ -109,6 +115,11 @@ async def test_a_tree_that_needs_one_of_two(release):
     assert "True" == cluster.group_condition("h")[0]
 
 
+@reports(
+    "gang-incomplete",
+    condition="`PodScheduled`: `SchedulingGated`, "
+    '`waiting for composite pod group "root" tree to meet quorum`',
+)
 @pytest.mark.parametrize("release", RELEASES)
 async def test_quorum(release):
     """It waits for enough groups that are complete, from the root downwards."""
@@ -120,7 +131,9 @@ async def test_quorum(release):
     cluster.add_below("h", 1, parent="low")
     cluster.add_members("g0", "g1", group="g")
     await cluster.run()
-    assert (QUORUM, {}) == (cluster.gate("g0"), cluster.bound)
+    await cluster.tick(40)
+    condition = cluster.condition("g0", "PodScheduled")
+    assert ("SchedulingGated", QUORUM, {}) == (condition.reason, condition.message, cluster.bound)
     cluster.add_member("h0", group="h")
     await cluster.run()
 
@@ -142,6 +155,10 @@ async def test_quorum_is_counted_as_it_changes(monkeypatch):
     assert [] == looks
 
 
+@reports(
+    "group-absent",
+    condition="`PodScheduled`: `waiting for composite pod group default/root to be created`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 async def test_ancestors_that_are_not_there(release):
     """Pods wait for every group above theirs, and say after a while for which one."""
@@ -153,7 +170,7 @@ async def test_ancestors_that_are_not_there(release):
     await cluster.tick(400)
     assert ({}, "waiting for composite pod group default/root to be created") == (
         cluster.bound,
-        cluster.message("g0"),
+        cluster.condition("g0", "PodScheduled").message,
     )
     cluster.add_tree("root", 1)
     await cluster.run()
@@ -161,6 +178,10 @@ async def test_ancestors_that_are_not_there(release):
     assert {"g0"} == set(cluster.bound)
 
 
+@reports(
+    "tree-is-none",
+    condition="`PodScheduled`: `pod group default/g has more than 3 groups above it, or is below itself`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("deep", ["a cycle", "five levels"])
 async def test_trees_that_are_none(release, deep):
@@ -175,7 +196,8 @@ async def test_trees_that_are_none(release, deep):
     await cluster.tick(400)
 
     assert {} == cluster.bound
-    assert "pod group default/g has more than 3 groups above it, or is below itself" == cluster.message("g0")
+    said = cluster.condition("g0", "PodScheduled").message
+    assert "pod group default/g has more than 3 groups above it, or is below itself" == said
 
 
 @pytest.mark.parametrize("release", RELEASES)

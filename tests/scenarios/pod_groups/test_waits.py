@@ -13,6 +13,7 @@ from berth.config.releases.rules import RULES
 from berth.objects.decode import from_document
 from berth.objects.pod_groups import PodGroup
 from berth.objects.pods.pod_spec import PodResourceClaim
+from tests.failures.reporting import reports
 from tests.scenarios.pod_groups.kit import Groups
 from tests.unit.plugins.dynamic_resources.kit import (
     allocated,
@@ -69,7 +70,7 @@ async def waiting(made, *entries, made_of="", pods=("a", "b")):
     assert all(made.condition(name) for name in pods)
     await made.tick(360)
     assert {} == made.bound
-    found = [made.condition(name) for name in pods]
+    found = [made.condition(name, "PodScheduled") for name in pods]
     return {(one.reason, one.message) for one in found}
 
 
@@ -95,6 +96,10 @@ HELD_BACK = [
 ]
 
 
+@reports(
+    "group-claim-held",
+    condition="`PodScheduled`: `SchedulingGated`, such as `ResourceClaim not created yet`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("entry", "objects", "made_of", "text"), HELD_BACK)
 async def test_pods_that_are_held_back_for_a_claim(release, entry, objects, made_of, text):
@@ -106,17 +111,26 @@ async def test_pods_that_are_held_back_for_a_claim(release, entry, objects, made
     assert all(text in message for _, message in found), found
 
 
+@reports(
+    "group-absent",
+    condition="`PodScheduled`: `SchedulingGated`, `waiting for pod group default/g to be created`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 async def test_pods_whose_group_is_not_there(release):
     """From 1.37 on they are in no entity of the queue."""
     found = await waiting(cluster(release, make_claim()), BY_NAME)
-    waits = 'pods\'s pod group "g" to appear in scheduling queue'
+    text = "waiting for pod group default/g to be created"
+    if release == (1, 36):
+        text = 'waiting for pods\'s pod group "g" to appear in scheduling queue'
 
-    assert {
-        (GATED, f"waiting for {waits if release == (1, 36) else 'pod group default/g to be created'}")
-    } == found
+    assert {(GATED, text)} == found
 
 
+@reports(
+    "gang-incomplete",
+    condition="`PodScheduled`: `SchedulingGated`, "
+    "`waiting for minCount pods from a gang to appear in scheduling queue`",
+)
 @pytest.mark.parametrize("release", RELEASES)
 async def test_pods_of_a_gang_that_is_too_small(release):
     """Two of three are there."""
@@ -162,6 +176,10 @@ TRIED = [
 ]
 
 
+@reports(
+    "group-claim-unmet",
+    condition="`PodScheduled`: `Unschedulable`, as `cannot allocate all claims`; the PodGroup's, the same",
+)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize(("objects", "text"), TRIED)
 async def test_pods_whose_claim_gets_no_device(release, objects, text):
