@@ -8,12 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from berth.config.descheduling.policy import (
-    LowNodeUtilizationArgs,
-    MetricsUtilization,
-    PrometheusServer,
-    WrittenPolicy,
-)
+from berth.config.descheduling.metrics import MetricsUtilization, PrometheusServer
+from berth.config.descheduling.policy import LowNodeUtilizationArgs, WrittenPolicy
 
 KUBERNETES_METRICS: Final = "KubernetesMetrics"
 PROMETHEUS: Final = "Prometheus"

@@ -11,6 +11,14 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from berth.config.descheduling.metrics import (
+    MetricsCollector,
+    MetricsProvider,
+    MetricsUtilization,
+    PrometheusServer,
+)
+from berth.config.descheduling.policy_part import PolicyPart
+
 API_VERSION: Final = "descheduler/v1alpha2"
 KIND: Final = "DeschedulerPolicy"
 DEFAULT_EVICTOR: Final = "DefaultEvictor"
@@ -18,10 +26,6 @@ DEFAULT_EVICTOR: Final = "DefaultEvictor"
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 ExitCode = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-
-
-class PolicyPart(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A part of the policy; a field that it does not have is refused."""
 
 
 class LabelRequirement(PolicyPart, frozen=True):
@@ -151,25 +155,6 @@ class EvictionLimits(PolicyPart, frozen=True):
     node: Count | None = None
 
 
-class PrometheusQuery(PolicyPart, frozen=True):
-    """PromQL of a vector with a sample for each node: its label `instance` names the node, 1 is all of it."""
-
-    query: str = ""
-
-
-class MetricsUtilization(PolicyPart, frozen=True):
-    """Whose word on what is in use counts, in place of requests; `metricsServer` is the older spelling."""
-
-    metrics_server: bool = False
-    source: str = ""
-    prometheus: PrometheusQuery | None = None
-
-    @property
-    def query(self) -> str:
-        """What Prometheus is asked; empty where metrics-server is."""
-        return self.prometheus.query if self.prometheus is not None else ""
-
-
 class LowNodeUtilizationArgs(Args, frozen=True):
     """Below all `thresholds` a node is underutilised, above one of `targetThresholds` overutilised."""
 
@@ -294,44 +279,6 @@ class WrittenProfile(PolicyPart, frozen=True):
     name: str = ""
     plugin_config: tuple[PluginConfig, ...] = ()
     plugins: Plugins = Plugins()
-
-
-class SecretReference(PolicyPart, frozen=True):
-    """A Secret whose key prometheusAuthToken has a bearer token."""
-
-    namespace: str = ""
-    name: str = ""
-
-
-class AuthToken(PolicyPart, frozen=True):
-    """Where the token for Prometheus is."""
-
-    secret_reference: SecretReference | None = None
-
-
-class PrometheusServer(PolicyPart, frozen=True):
-    """A Prometheus, and as whom it is asked."""
-
-    url: str = ""
-    auth_token: AuthToken | None = None
-
-    @property
-    def token_secret(self) -> SecretReference | None:
-        """The Secret of the token; without one it is the service account's."""
-        return self.auth_token.secret_reference if self.auth_token is not None else None
-
-
-class MetricsProvider(PolicyPart, frozen=True):
-    """Where metrics come from."""
-
-    source: str = ""
-    prometheus: PrometheusServer | None = None
-
-
-class MetricsCollector(PolicyPart, frozen=True):
-    """The older spelling of the provider KubernetesMetrics."""
-
-    enabled: bool = False
 
 
 class WrittenPolicy(PolicyPart, frozen=True):

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from berth.config.descheduling.metrics import PrometheusServer
 from berth.config.descheduling.metrics_rules import (
     PROMETHEUS,
     Problem,
@@ -32,16 +33,15 @@ from berth.config.descheduling.policy import (
     PluginSet,
     PodLifeTimeArgs,
     Policy,
-    PolicyPart,
     PolicySelector,
     Profile,
-    PrometheusServer,
     TooManyRestartsArgs,
     TopologySpreadArgs,
     WrittenPolicy,
     WrittenProfile,
 )
 from berth.config.descheduling.policy_head import head_problem
+from berth.config.descheduling.policy_part import PolicyPart
 from berth.config.duration import parse_duration
 from berth.config.errors import DecodeError, PolicyError
 from berth.config.reading.document import read_document

@@ -24,8 +24,9 @@ from berth.client.errors import ClientError, NotFoundError, lacks_rights
 from berth.client.resources import Resource
 from berth.client.transport import Transport
 from berth.client.watching.watch import WatchSource, pages
+from berth.config.descheduling.metrics import MetricsUtilization, PrometheusServer, SecretReference
 from berth.config.descheduling.metrics_rules import KUBERNETES_METRICS, source_of
-from berth.config.descheduling.policy import MetricsUtilization, Policy, PrometheusServer, SecretReference
+from berth.config.descheduling.policy import Policy
 from berth.descheduling.load.load import Load, LoadFailure, Loads, measured, sampled
 from berth.descheduling.load.readings import (
     MAX_SHOWN,

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
+from berth.config.descheduling.metrics import MetricsUtilization
 from berth.config.descheduling.metrics_rules import METRIC_RESOURCE
-from berth.config.descheduling.policy import MetricsUtilization
 from berth.descheduling.load.readings import Reading, Sample
 from berth.framework.pluralize import pluralize
 
