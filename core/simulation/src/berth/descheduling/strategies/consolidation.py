@@ -34,6 +34,9 @@ MAX_CHOICES: Final = 5
 MAX_NODES: Final = 10
 """So many nodes are asked of the engine for one pod of what waits, those with fewest pods to move first."""
 
+MAX_DOMAINS: Final = 20
+"""So many domains of a topology are tried for one group, the largest first."""
+
 
 class _Choice(NamedTuple):
     """Pods whose leaving gives a node enough of every resource."""
@@ -226,5 +229,6 @@ def _domains(simulated: SimulatedCluster, unit: WaitingUnit) -> Iterator[frozens
     for node in simulated.nodes.values():
         if key in node.labels:
             domains.setdefault(node.labels[key], []).append(node.name)
-    for nodes in list(domains.values()):
+    largest = sorted(domains.items(), key=lambda domain: (-len(domain[1]), domain[0]))
+    for _, nodes in largest[:MAX_DOMAINS]:
         yield frozenset(nodes)
