@@ -65,7 +65,8 @@ class GroupQuestion(msgspec.Struct, frozen=True):
 
     `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
     plugins and keeps the pods' records clean. A `plan` is left in each pod's state. A `thorough` one tries
-    all pods, also where the group is turned down whatever comes of the last ones.
+    all pods, also where the group is turned down whatever comes of the last ones. With `one_by_one` no plan
+    is made.
     """
 
     framework: Framework
@@ -77,6 +78,7 @@ class GroupQuestion(msgspec.Struct, frozen=True):
     simulated: bool = False
     thorough: bool = False
     plan: GroupPlan | None = None
+    one_by_one: bool = False
     in_tree: bool = False
     """Whether the group is tried as one of a tree."""
 

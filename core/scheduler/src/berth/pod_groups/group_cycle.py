@@ -23,18 +23,19 @@ from berth.cycle.skip_check import skipped
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.clock import Clock
 from berth.framework.interface import CLEAR_NOMINATION
-from berth.framework.mirrors.group_trees import GroupTrees, kind_of
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, kind_of
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, Code, PluginError, Status, failed
 from berth.objects.pods.pod import Pod
 from berth.pod_groups.conditions import GroupConditions
+from berth.pod_groups.counting import Counting
 from berth.pod_groups.group_algorithm import GroupQuestion, SchedulingContext
 from berth.pod_groups.group_preemption import preempt_for_group
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member, popped_with, profile_of
 from berth.pod_groups.placement_algorithm import try_placements
-from berth.pod_groups.planned import try_as_planned
+from berth.pod_groups.planned import plans, try_as_planned
 from berth.pod_groups.pod_group_metrics import PodGroupMetrics
 from berth.pod_groups.releasing import release_for
 from berth.pod_groups.submission import Submission
@@ -195,10 +196,7 @@ class PodGroupCycle(msgspec.Struct, frozen=True):
     async def _algorithm(self, question: GroupQuestion) -> GroupResult:
         root, counting = self.trees.get(question.key), self.ground.counting
         if isinstance(question.key, TreeKey) and root is not None and counting is not None:
-            trial = TreeTrial(
-                self.ground, question, self.trees, counting, self.chance, self.clock, self.metrics
-            )
-            result = of_tree(await trial.run(root))
+            result = await self._tree(question, root, counting)
         elif self.features.topology_aware:
             result = await try_placements(
                 self.ground, question, self.chance, clock=self.clock, metrics=self.metrics
@@ -208,6 +206,22 @@ class PodGroupCycle(msgspec.Struct, frozen=True):
         if self.ground.counting is not None:
             self.ground.counting.whole(result)
         return result
+
+    async def _tree(self, question: GroupQuestion, root: AnyGroup, counting: Counting) -> GroupResult:
+        """The tree's result; where pods are left without a node, also without plans, and the better of both.
+
+        Groups that are planned one after the other may leave the next one too little.
+        """
+        result = await self._tree_once(question, root, counting)
+        if result.broken or len(result.assignments) == len(question.members) or not plans(question):
+            return result
+        other = await self._tree_once(msgspec.structs.replace(question, one_by_one=True), root, counting)
+        return other if _worth(other) > _worth(result) else result
+
+    async def _tree_once(self, question: GroupQuestion, root: AnyGroup, counting: Counting) -> GroupResult:
+        ground, chance = self.ground, self.chance
+        trial = TreeTrial(ground, question, self.trees, counting, chance, self.clock, self.metrics)
+        return of_tree(await trial.run(root))
 
     def _completed(self, result: GroupResult, decided: Status) -> GroupResult:
         """The result with what came of the group before preemption, and what its pods are rejected with."""
@@ -240,3 +254,8 @@ class PodGroupCycle(msgspec.Struct, frozen=True):
         if not status.ok:
             return said
         return replace(said, waits_on_preemption=True, nominations=found.nominations)
+
+
+def _worth(result: GroupResult) -> tuple[bool, int]:
+    """What makes one result of a tree better than another: that it goes, and how many pods have a node."""
+    return result.status.ok, len(result.assignments)

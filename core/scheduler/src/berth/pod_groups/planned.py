@@ -41,7 +41,7 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
     plugins = question.framework.plugins.pre_filter
     planner = next((p for p in plugins if isinstance(p, PodGroupPlanPlugin)), None)
     pods = len(question.members)
-    if planner is None or pods < 2:  # noqa: PLR2004 - one pod has nothing to be planned with
+    if planner is None or question.one_by_one or pods < 2:  # noqa: PLR2004 - one pod has nothing to be planned with
         return None
     # Victims are tried dozens of times, and a plan takes long: room is made for pods one by one.
     if question.simulated:
@@ -57,6 +57,13 @@ def _planner_for(question: GroupQuestion) -> PodGroupPlanPlugin | None:
         return None
     # A nominated pod goes to its node, where others leave for it.
     return None if any(member.pod.nominated_node_name for member in question.members) else planner
+
+
+def plans(question: GroupQuestion) -> bool:
+    """Whether the profile has a planner that is asked about the question's groups."""
+    asked = not (question.simulated or question.one_by_one)
+    plugins = question.framework.plugins.pre_filter
+    return asked and any(isinstance(plugin, PodGroupPlanPlugin) for plugin in plugins)
 
 
 async def _known_or_best(
