@@ -1,9 +1,12 @@
 """A policy is read as the descheduler writes it, and what is not followed is refused by its field."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from berth.config.descheduling.policy import KIND
 from berth.config.descheduling.policy_file import MAX_BYTES, read_policy
 from berth.config.errors import PolicyError
 from tests.unit.descheduling.kit import policy
@@ -362,3 +365,12 @@ def test_a_source_that_no_provider_has(source):
         read_policy(text(written), "policy.yaml")
     written["profiles"][0]["plugins"]["balance"]["enabled"] = []
     assert () == read_policy(text(written), "policy.yaml").profiles[0].strategies
+
+
+def test_the_policies_of_the_page():
+    """Every policy that docs/deschedule.md shows is one."""
+    page = (Path(__file__).parents[4] / "docs/deschedule.md").read_text(encoding="utf-8")
+    shown = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if KIND in block[:80]]
+
+    assert 4 == len(shown)
+    assert all(read_policy(block.encode(), "page").profiles[0].strategies for block in shown)
