@@ -104,6 +104,9 @@ berth plugin attach {name} --address unix:/tmp/{name}/plugin.sock --profile defa
     --server https://127.0.0.1:10259 --insecure-skip-tls-verify
 ```
 
+On a cluster that asks who you are, add `--token "$(kubectl create token NAME)"`: NAME is a service account
+that may `get`, `put` and `delete` the paths `/plugins` and `/plugins/*` (a ClusterRole's `nonResourceURLs`).
+
 Where an operator keeps the scheduler: build the image, push it, name it in plugin.yaml, and
 `kubectl apply -f plugin.yaml`; a Scheduler runs the plugin once it lists it
 (`berth plugin attach {name} --namespace berth-system`).
