@@ -2,6 +2,7 @@
 
 import random
 
+import msgspec
 import pytest
 
 from berth.objects.label_selector import LabelSelector
@@ -17,7 +18,7 @@ async def placed(seed, *, remembering):
     cluster = Groups(gates=TOPOLOGY, seed=seed)
     algorithm = cluster.core.schedule_one.real.algorithm
     if not remembering:
-        object.__setattr__(algorithm, "cache", None)
+        msgspec.structs.force_setattr(algorithm, "cache", None)
     for i in range(chance.randrange(2, 8)):
         cluster.add_node(f"n{i}", cpu=str(chance.randrange(1, 5)), labels={"zone": chance.choice("ab")})
     for name in "gh":

@@ -76,19 +76,24 @@ class RoomCounts(msgspec.Struct, frozen=True):
 
     def in_each(self, placements: Sequence[Placement]) -> list[Counted | None]:
         """One for each placement, None for a placement that has to be tried."""
-        pods = [member.pod for member in self.question.members]
-        placed = np.minimum(_sums(self.room, placements), len(pods)).tolist()
+        every = [(member.pod, "") for member in self.question.members]
+        placed = np.minimum(_sums(self.room, placements), len(every)).tolist()
         for many in set(placed) - self._known.keys():
-            self._known[many] = _judged(self.ground, self.question, pods, many)
+            self._known[many] = _judged(self.ground, self.question, every[:many])
         return [self._known[many] for many in placed]
 
 
 def _depends_on_counts(question: GroupQuestion) -> bool:
-    """Whether what plugins say of groups and placements depends on no more than how many pods are placed."""
-    plugins = question.framework.plugins
+    """Whether what plugins say of groups and placements depends on no more than how many pods are placed.
+
+    Another PlacementFeasible plugin than GangScheduling may end an attempt early.
+    """
+    framework, plugins = question.framework, question.framework.plugins
     planned = any(isinstance(plugin, PodGroupPlanPlugin) for plugin in plugins.pre_filter)
     return (
-        not planned and question.plan is None and not any(p.reads_nodes for p, _ in plugins.placement_score)
+        not (planned or question.plan is not None)
+        and all(isinstance(plugin, GangScheduling) for plugin in framework.placement_feasible)
+        and not any(plugin.reads_nodes for plugin, _ in plugins.placement_score)
     )
 
 
@@ -110,25 +115,19 @@ def _sums(room: Ints, placements: Sequence[Placement]) -> Ints:
 
 
 def _judged(
-    ground: SchedulingContext, question: GroupQuestion, pods: Sequence[Pod], many: int
+    ground: SchedulingContext, question: GroupQuestion, assignments: Sequence[tuple[Pod, str]]
 ) -> Counted | None:
-    """The group with its first so many pods placed, and no other."""
-    assignments = [(pod, "") for pod in pods[:many]]
+    """The group with these pods placed, its first ones, and no other."""
     scheduled = question.states.known(question.key).scheduled_count
     counting = ground.counting
     if counting is None:
         return _permitted(question, assignments, scheduled)
-    status, goes_on, tried = (
-        *counting.verdict(
-            question.framework, question.key, PlacementProgress(len(pods), scheduled), tried=False
-        ),
-        0,
-    )
-    while tried < len(pods) and (goes_on or question.thorough):
-        tried += 1
-        progress = PlacementProgress(len(pods) - tried, scheduled + min(tried, many))
-        status, goes_on = counting.verdict(question.framework, question.key, progress, tried=True)
-    return Counted(status.ok, assignments[:tried])
+    before = PlacementProgress(len(question.members), scheduled)
+    if not counting.verdict(question.framework, question.key, before, tried=False)[1]:
+        return Counted(fits=False, assignments=())
+    after = PlacementProgress(0, scheduled + len(assignments))
+    status, _ = counting.verdict(question.framework, question.key, after, tried=True)
+    return Counted(status.ok, assignments)
 
 
 def _permitted(

@@ -71,7 +71,10 @@ def _requests(proposed: Sequence[ProposedPlacement]) -> list[Mapping[str, int]]:
 
 
 def _together(pods: Sequence[Pod]) -> Units:
+    """What the pods request together; those of one template are multiplied."""
+    of_template = {id(pod.template): pod for pod in pods}
     total: Counter[str] = Counter()
-    for pod in pods:
-        total.update(scored_requests(pod))
+    for template, many in Counter(id(pod.template) for pod in pods).items():
+        requests = scored_requests(of_template[template])
+        total.update({name: many * amount for name, amount in requests.items()})
     return total
