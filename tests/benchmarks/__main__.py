@@ -56,7 +56,7 @@ NAMES = (
     "replay_day",
     "observed_cluster",
 )
-BY_NAME_ONLY = ("soak", "plugin_soak", "kai_scale", "kueue_baseline")
+BY_NAME_ONLY = ("soak", "plugin_soak", "kai_scale", "kueue_baseline", "queues_openb")
 """Those that take longer, or do not end by themselves in minutes."""
 MODULE = (sys.executable, "-m", "tests.benchmarks")
 
@@ -75,7 +75,10 @@ def main():
         "--pods", type=int, default=0, help="pods of the end-to-end run, or in the large cluster"
     )
     parser.add_argument(
-        "--nodes", type=int, default=0, help="nodes of the cluster, by start, memory and joint --openb"
+        "--nodes",
+        type=int,
+        default=0,
+        help="nodes of the cluster, by start, memory, joint --openb and queues_openb",
     )
     parser.add_argument("--placed", type=int, default=0, help="pods that run already, by start and memory")
     parser.add_argument(

@@ -6,6 +6,7 @@ can't be taken again while shares stay: no two queues evict each other's pods in
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from berth_queues.amounts import Amounts
@@ -33,7 +34,7 @@ class Entitlement:
 
         What the pods ask for counts as used already; only resources that are governed and asked for count.
         """
-        governed = [resource for resource in asked if resource in queue.root.subtree]
+        governed = self._governed(queue) & asked.keys()
         if not governed:
             return 0
         levels = 0
@@ -57,8 +58,12 @@ class Entitlement:
 
     def is_over(self, queue: Queue, resources: Amounts) -> bool:
         """Return whether the queue uses more than it is entitled to of one of these resources."""
-        root = queue.root.subtree
-        return any(queue.used.get(r, 0) > self.of(queue, r) + TOLERANCE for r in resources if r in root)
+        governed = self._governed(queue) & resources.keys()
+        return any(queue.used.get(r, 0) > self.of(queue, r) + TOLERANCE for r in governed)
+
+    def _governed(self, queue: Queue) -> AbstractSet[str]:
+        """Return the resources that count: those of quotas, or, by shares, all that there are."""
+        return queue.root.quoted if self.shares is None else queue.root.subtree.keys()
 
     def excess(self, queue: Queue) -> float:
         """Return by how much of its parent's resources the queue is over, as a part."""

@@ -44,6 +44,8 @@ class Ledger:
     by_queue: dict[str, dict[str, Holding]] = field(default_factory=dict)
     by_node: dict[str, dict[str, Holding]] = field(default_factory=dict)
     by_group: dict[GroupKey, dict[str, Holding]] = field(default_factory=dict)
+    leaving: set[str] = field(default_factory=set)
+    """The pods that were deleted, and are ending."""
 
     def put(self, pod: Pod, requests: Amounts, node_name: str, attempt: int) -> None:
         """Count the pod there, in place of wherever it counted."""
@@ -77,6 +79,7 @@ class Ledger:
         holding = self.by_uid.pop(uid, None)
         if holding is None:
             return None
+        self.leaving.discard(uid)
         _drop(self.by_queue, holding.queue, uid)
         _drop(self.by_node, holding.node_name, uid)
         if holding.group is not None:
@@ -96,10 +99,13 @@ class Ledger:
         """Forget everything, queues included."""
         for table in (self.by_uid, self.by_queue, self.by_node, self.by_group):
             table.clear()
+        self.leaving.clear()
         self.registry.clear()
 
     def _count(self, holding: Holding) -> None:
         self.by_uid[holding.uid] = holding
+        if holding.leaving:
+            self.leaving.add(holding.uid)
         self.by_queue.setdefault(holding.queue, {})[holding.uid] = holding
         self.by_node.setdefault(holding.node_name, {})[holding.uid] = holding
         if holding.group is not None:

@@ -118,6 +118,9 @@ class _Search:
         if self.reclaims and not self.levels:
             return None
         self.order = self._victims()
+        if not self.order and not self.leaving:
+            return None
+        self.places = {node.name: _Node(node.name, self._free(node)) for node in self.nodes}
         self.protected = self.planner.budgets.protected(self.order)
         self.order.sort(key=lambda each: each.uid in self.protected)
         places = self._place(pods)
@@ -142,7 +145,7 @@ class _Search:
         """Count who leaves as gone, and what others were promised as used."""
         ledger = self.planner.ledger
         going = self.planner.promises.victims().union(self.evicted_before)
-        self.leaving = {uid for uid, each in ledger.by_uid.items() if each.leaving or uid in going}
+        self.leaving = ledger.leaving | (going & ledger.by_uid.keys())
         for uid in self.leaving:
             self._registry.use(ledger.by_uid[uid].queue, ledger.by_uid[uid].requests, -1)
         held, own = self.planner.promises.held(), self.claimant
@@ -150,7 +153,6 @@ class _Search:
         for queue, place in counting(held, ledger, own.key, own.queue, own.priority):
             self._registry.use(queue, place.requests)
             self.promised.setdefault(place.node_name, []).append(place.requests)
-        self.places = {node.name: _Node(node.name, self._free(node)) for node in self.nodes}
 
     def _free(self, node: Node) -> dict[str, int]:
         """Return what the node will have left of what the pods ask for."""

@@ -50,7 +50,13 @@ NO_ROOM = Status(Code.UNSCHEDULABLE, ("no node where evicting pods that queues l
 PAUSED = Status(
     Code.UNSCHEDULABLE, ("pods were evicted for the pod in vain: it has to wait before others are",)
 )
-_OF_RESOURCES = ("Insufficient ", "Too many pods")
+_OF_RESOURCES = (
+    "Insufficient ",
+    "Too many pods",
+    # Of gpu-share, whose shares are requests of a resource, too.
+    "node(s) had no GPU with enough left for the share",
+    "node(s) had too few unused GPUs",
+)
 
 log = logging.getLogger(__name__)
 
@@ -288,6 +294,7 @@ class Queues(Plugin):
         if not victims and claimant.key == pod.uid:
             return ON_ITS_WAY
         if victims:
+            self.clock.after(self.cluster.patience, self._promise_over)
             preemptor = f"{pod.namespace}/{pod.name}"
             log.info("preempting pod=%s node=%s victims=%s", preemptor, node_name, len(victims))
         return Nomination(node_name, victims)

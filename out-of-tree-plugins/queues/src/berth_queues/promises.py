@@ -128,6 +128,8 @@ class Promises:
 
     def _expired(self, promise: Promise) -> None:
         del self.by_key[promise.key]
+        if promise.victims and promise.staying == promise.victims:
+            return  # none of them was evicted: the scheduler found that the pod would not fit
         before = self._pauses.pop(promise.key, None)
         count = 1 if before is None else before.count + 1
         if len(self._pauses) >= MAX_PAUSES:

@@ -38,7 +38,7 @@ def statuses(cluster: Cluster) -> list[Status]:
 
 
 def _of_queue(cluster: Cluster, queue: Queue, shares: Shares) -> dict[str, Any]:
-    own, quoted = shares.get(queue.name, {}), _quoted(queue.root)
+    own, quoted = shares.get(queue.name, {}), queue.root.quoted
     governed = [name for name in queue.root.subtree if queue.used.get(name) or own.get(name)]
     names = sorted({*governed, *queue.spec.quota, *queue.spec.limit, *queue.used})
     over = {n: queue.used.get(n, 0) - queue.subtree.get(n, 0) for n in governed if n in quoted}
@@ -49,11 +49,6 @@ def _of_queue(cluster: Cluster, queue: Queue, shares: Shares) -> dict[str, Any]:
         "borrowed": _shown(borrowed),
         "waiting": sum(len(cluster.waiting.lines[name].pods) for name in _lines(cluster, queue)),
     }
-
-
-def _quoted(queue: Queue) -> set[str]:
-    """Return the resources that a queue of the tree has a quota of."""
-    return set(queue.spec.quota).union(*map(_quoted, queue.children))
 
 
 def _lines(cluster: Cluster, queue: Queue) -> Iterable[str]:

@@ -56,6 +56,8 @@ class Queue:
     subtree: dict[str, int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     """What its own pods use, and its children beyond what they do not lend."""
+    quoted: set[str] = field(default_factory=set)
+    """The resources that it, or a queue below it, has a quota of."""
 
     @property
     def name(self) -> str:
@@ -167,9 +169,10 @@ class Tree:
 
 def _sum_up(queue: Queue, offered: Amounts) -> None:
     """Work out subtree quotas from the leaves up. The depth is bounded by MAX_DEPTH."""
-    queue.subtree = dict(queue.spec.quota)
+    queue.subtree, queue.quoted = dict(queue.spec.quota), set(queue.spec.quota)
     for child in queue.children:
         _sum_up(child, offered)
+        queue.quoted |= child.quoted
         for resource in child.subtree:
             queue.subtree[resource] = queue.subtree.get(resource, 0) + child.lent(resource)
     if queue.parent is None and queue.spec.owns_nodes:

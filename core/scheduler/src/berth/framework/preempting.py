@@ -57,7 +57,7 @@ class Preemption(Protocol):
     ) -> PostFilterResult:
         """Nominate that node and have these victims evicted, whom the plugin chose itself.
 
-        None of them is, unless Filter plugins of this process let the pod on the node without them.
+        None of them is, unless all other Filter plugins let the pod on the node without them.
         """
 
     def running(self, uid: str) -> bool:

@@ -41,7 +41,7 @@ from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_preemption import GroupPreemption
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import alone
-from berth.preemption.proposed import fits_without
+from berth.preemption.proposed import Proposal, fits_without
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import CompiledBudgets, Seniority
@@ -188,11 +188,13 @@ class Evaluator:
     ) -> PostFilterResult:
         """Nominate that node and have these victims evicted, whom the plugin chose itself.
 
-        None of them is, unless Filter plugins of this process let the pod on the node without them.
+        None of them is, unless all other Filter plugins let the pod on the node without them.
         """
         pod, attempt = request.pod, self._attempt(request)
         nominated = self._nominated.beside(pod, self._handle.snapshot)
-        status = await fits_without(self._framework, attempt, nominated, node_name, victims)
+        leaving = self._evictions.is_on_its_way
+        proposed = Proposal(request.plugin, node_name, victims, leaving)
+        status = await fits_without(self._framework, attempt, nominated, proposed)
         if not status.ok:
             return PostFilterResult(_would_not_fit(request.plugin, node_name, status))
         return await self._nominate(request.plugin, pod, Candidate(node_name, tuple(victims), 0))

@@ -53,6 +53,10 @@ class PreemptionEvictions:
         last = self._last_victim.get(uid)
         return last is None or not self._left(last)
 
+    def is_on_its_way(self, uid: str) -> bool:
+        """Whether a victim of that UID is being evicted, as far as the watch has not shown that it leaves."""
+        return uid in self._departures
+
     def start(self, plugin: str, preemptor: Preemptor, candidate: Candidate) -> None:
         """Evict the candidate's victims in the background; nothing happens where all are leaving already.
 

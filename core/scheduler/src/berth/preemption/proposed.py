@@ -1,10 +1,10 @@
 """Tries what a plugin proposes to evict, before the first eviction: would the pod fit without the victims?
 
-Only Filter plugins of this process are asked; whether the proposing plugin lets the pod pass is its own
-affair.
+The proposing plugin is not asked: whether it lets the pod pass then is its own affair.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,20 +21,40 @@ from berth.snapshot.snapshot import Snapshot
 ONE_ROW = np.ones(1, dtype=bool)
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a plugin proposes: a node, and the pods that leave first.
+
+    `leaving` says of a UID whether the pod is being evicted for another one.
+    """
+
+    plugin: str
+    node_name: str
+    victims: Sequence[Pod]
+    leaving: Callable[[str], bool]
+
+
 async def fits_without(
-    framework: Framework, attempt: Attempt, nominated: NominatedRows, node_name: str, victims: Sequence[Pod]
+    framework: Framework, attempt: Attempt, nominated: NominatedRows, proposal: Proposal
 ) -> Status:
-    """Return SUCCESS if the pod fits on the node once the victims, and who is leaving there, are gone."""
-    nodes = attempt.nodes
+    """Return SUCCESS if the pod fits on the node once the victims, and who is leaving there, are gone.
+
+    All Filter plugins are asked but the one that proposes it.
+    """
+    nodes, victims, node_name = attempt.nodes, proposal.victims, proposal.node_name
     row = nodes.row_of[node_name]
     gone = {victim.uid for victim in victims}
-    here = [info for uid, info in nodes.pods[row].items() if uid in gone or info.pod.terminating]
+    here = [
+        info
+        for uid, info in nodes.pods[row].items()
+        if uid in gone or info.pod.terminating or proposal.leaving(uid)
+    ]
     elsewhere = [
         (nodes.row_of[victim.node_name], victim.uid)
         for victim in victims
         if nodes.row_of.get(victim.node_name, row) != row
     ]
-    plugins = [plugin for plugin in framework.plugins.filter if plugin.in_process]
+    plugins = [plugin for plugin in framework.plugins.filter if plugin.name != proposal.plugin]
     table = nodes.what_if(node_name, remove=here)
     try:
         trial = PreemptionTrial(framework, attempt, table, np.array([row]), nominated, plugins=plugins)
