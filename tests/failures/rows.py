@@ -164,8 +164,10 @@ PARTS = {
 }
 
 NOT_FAILURES = {
-    "core/operator/src/berth/operator/reporting/announcements.py: %s %s=%s note=%s": "conditions and events "
-    "of a Scheduler as they begin and end: the operator's rows say which",
+    (
+        "core/operator/src/berth/operator/reporting/announcements.py: "
+        "event kind=%s object=%s reason=%s note=%s"
+    ): "conditions and events of a Scheduler as they begin and end: the operator's rows say which",
     "core/scheduler/src/berth/out_of_tree/plugin_log.py: ": "writes lines of connections, which are read "
     "where they are called",
 }
