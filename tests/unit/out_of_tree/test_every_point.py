@@ -203,7 +203,7 @@ NO = common_pb2.Status(code=common_pb2.CODE_UNSCHEDULABLE, reasons=["no"])
     ],
 )
 async def test_nominations(answer, code, nominated):
-    """A name nominates, an empty one takes back, none leaves it; victims have to be on the node."""
+    """A name nominates, an empty one takes back, none leaves it; victims have to be on nodes."""
     async with hosted(room(**answer), policy={ExtensionPoint.POST_FILTER: FAIL}) as harness:
         await harness.up()
         result = await harness.plugin.post_filter(cycle(), harness.pod(), turned_down(harness))

@@ -201,6 +201,20 @@ async def test_announced():
     assert "/metadata/namespace" in offered.pod_fields.paths
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"min": {"cpu": "1e999999999"}},
+        {"min": {"cpu": "-1"}},
+        {"max": {f"x/{i}": 1 for i in range(65)}},
+    ],
+)
+def test_what_no_quota_says(spec):
+    """A quota whose amounts no cluster can have is refused, with the field."""
+    with pytest.raises(ValueError, match=r"spec\.m"):
+        read(key("a"), msgspec.json.encode({"spec": spec}))
+
+
 def test_units():
     """CPU counts in thousandths of a core, all else in units."""
     found = read(key("a"), msgspec.json.encode(quota({"cpu": 1, "memory": "1Ki"}, {"cpu": "1500m"})))

@@ -81,10 +81,11 @@ def _victims(plugin: str, uids: Sequence[str], nodes: Snapshot, row: int) -> lis
 
     Raises: ProtocolError.
     """
-    named = set(uids)
-    if len(named) < len(uids):
-        twice = next(uid for uid in uids if uids.count(uid) > 1)
-        raise ProtocolError(plugin, f"PostFilter names {twice} as a victim twice")
+    named: set[str] = set()
+    for uid in uids:
+        if uid in named:
+            raise ProtocolError(plugin, f"PostFilter names {uid} as a victim twice")
+        named.add(uid)
     found = {uid: nodes.pods[row][uid].pod for uid in uids if uid in nodes.pods[row]}
     if len(found) < len(named):
         for pods in nodes.pods:
