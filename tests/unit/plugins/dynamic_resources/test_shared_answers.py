@@ -21,13 +21,17 @@ from tests.unit.plugins.dynamic_resources.kit import (
 )
 
 NODES = [f"n{i}" for i in range(4)]
+NETWORK = "net"
+"""A pool that all nodes reach."""
+POOLS = [*NODES, NETWORK]
 
 
 def node_slices(node, found):
-    slots = {"slots": {"value": str(1 + NODES.index(node))}}
+    slots = {"slots": {"value": str(1 + POOLS.index(node))}}
     counters = [{"name": "whole", "counters": slots}]
-    yield make_slice(f"{node}-0", [], node=node, pool=node, slices=2, sharedCounters=counters)
-    yield make_slice(f"{node}-1", found, node=node, pool=node, slices=2)
+    where = {} if node == NETWORK else {"node": node}
+    yield make_slice(f"{node}-0", [], pool=node, slices=2, sharedCounters=counters, **where)
+    yield make_slice(f"{node}-1", found, pool=node, slices=2, **where)
 
 
 def answered(cluster, pod):
@@ -100,14 +104,14 @@ ASKED = [
 found_devices = st.lists(st.sampled_from(list(FORMS)), min_size=1, max_size=4).map(
     lambda forms: of_forms(*forms)
 )
-a_node, a_device = st.sampled_from(NODES), st.integers(0, 2).map("d{}".format)
+a_pool, a_device = st.sampled_from(POOLS), st.integers(0, 2).map("d{}".format)
 steps = st.one_of(
     st.tuples(st.just("ask"), st.integers(0, 1)),
     st.tuples(st.just("ask"), st.integers(0, 1)),
-    st.tuples(st.just("take"), a_node, a_device),
-    st.tuples(st.just("share"), a_node, a_device),
-    st.tuples(st.just("free"), a_node, a_device),
-    st.tuples(st.just("publish"), a_node, found_devices),
+    st.tuples(st.just("take"), a_pool, a_device),
+    st.tuples(st.just("share"), a_pool, a_device),
+    st.tuples(st.just("free"), a_pool, a_device),
+    st.tuples(st.just("publish"), a_pool, found_devices),
 )
 """Pods to ask for, devices that get into use or out of it, and slices that change."""
 
@@ -122,19 +126,20 @@ def of_forms(*forms):
 
 
 @example(
-    found=(of_forms("counted", "counted"), of_forms("plain")),
+    found=(of_forms("counted", "counted"), of_forms("plain"), []),
     asked=(ASKED[1], ASKED[0]),
     done=[("ask", 0), ("take", "n2", "d0"), ("ask", 0), ("free", "n2", "d0"), ("ask", 0)],
 )
 @settings(max_examples=300, deadline=None)
 @given(
-    found=st.tuples(found_devices, found_devices),
+    found=st.tuples(found_devices, found_devices, st.one_of(st.just([]), found_devices)),
     asked=st.tuples(st.sampled_from(ASKED), st.sampled_from(ASKED)),
     done=st.lists(steps, min_size=3, max_size=14),
 )
 def test_answers_are_those_of_a_plugin_that_was_never_asked(found, asked, done):
     """Whatever was asked, taken, freed and published before: the same devices, reasons and errors."""
     slices = [part for i, node in enumerate(NODES) for part in node_slices(node, found[i % 2])]
+    slices += node_slices(NETWORK, found[2])
     wanted = [make_claim(f"c{i}", requests, **more) for i, (requests, more) in enumerate(asked)]
     cluster = Cluster(nodes=NODES, slices=slices, claims=wanted)
     claims, published = cluster.listers.resource_claims, cluster.listers.resource_slices
@@ -184,3 +189,22 @@ def test_one_search_serves_all_nodes_that_are_alike(constraints, selector):
 
     searches = {id(call.args[0]) for call in run.call_args_list}
     assert 2 == len(searches)
+
+
+def test_nodes_share_a_search_for_what_all_of_them_reach():
+    """Devices of their own that are not asked for keep nodes no more apart than those in use."""
+    own = [make_slice(node, [device(f"d{i}") for i in range(n)], node=node) for n, node in enumerate(NODES)]
+    big = {"attributes": {"size": {"int": 2}}}
+    reached = make_slice(NETWORK, [device(f"b{i}", **big) for i in range(3)])
+    wanted = [request(selectors=BIG)]
+    cluster = Cluster(
+        nodes=NODES, slices=[*own, reached], claims=[make_claim(f"c{i}", wanted) for i in range(3)]
+    )
+    with patch.object(
+        AllocationSearch, "advance", autospec=True, side_effect=AllocationSearch.advance
+    ) as run:
+        for i, node in enumerate(NODES[:3]):
+            assert NODES == cluster.fits(claiming(f"c{i}"))
+            assert ("r0", NETWORK, f"b{i}") == cluster.reserved(claiming(f"c{i}"), node)[-1]
+
+    assert 3 == len({id(call.args[0]) for call in run.call_args_list})

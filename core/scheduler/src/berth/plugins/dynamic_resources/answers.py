@@ -11,6 +11,7 @@ within a view only. What ends in an error, or before its end, is not kept: texts
 """
 
 from collections.abc import Hashable, Sequence
+from itertools import compress
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,7 @@ from berth.plugins.dynamic_resources.capacity import CapacityError, Consumed
 from berth.plugins.dynamic_resources.constraints import constraint_states
 from berth.plugins.dynamic_resources.device_values import Values
 from berth.plugins.dynamic_resources.devices import Device, DeviceKind, DeviceSelectorError
-from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices, Shape
+from berth.plugins.dynamic_resources.inventory import Inventory, PoolPart, ReachableDevices, Shape
 from berth.plugins.dynamic_resources.picking import Pick
 from berth.plugins.dynamic_resources.supply import Supply
 from berth.snapshot.columns.growing import Ints
@@ -91,6 +92,17 @@ def found(solution: Solution, view: ReachableDevices) -> Found:
     )
 
 
+class Trait(NamedTuple):
+    """What asks can tell of devices of a kind, and their values of the constraints' attributes.
+
+    `selected` says whether some selector holds, or fails.
+    """
+
+    selected: bool
+    all: Hashable
+    values: tuple[Values | None, ...]
+
+
 class DeviceAnswers:
     """What was found for one question, by view.
 
@@ -107,9 +119,9 @@ class DeviceAnswers:
         self._constraints = [
             c for claim in asks for c in constraint_states(claim.constraints, supply.features)
         ]
-        self._traits: WeakKeyDictionary[DeviceKind, tuple[Hashable, tuple[Values | None, ...]]]
-        self._traits = WeakKeyDictionary()
+        self._traits: WeakKeyDictionary[DeviceKind, Trait] = WeakKeyDictionary()
         self._numbers: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[Shape, tuple[bool, ...]] = WeakKeyDictionary()
         self._inventory: Inventory | None = None
         self._clear()
 
@@ -125,6 +137,10 @@ class DeviceAnswers:
         self.reasons: Ints = np.zeros(views, dtype=np.int64)
         self.preferences: Ints = np.zeros(views, dtype=np.int64)
         self._asked_at: Ints = np.zeros(views, dtype=np.int64)
+        self.reduced: dict[int, ReachableDevices] = {}
+        """The views that are searched, without pools of which nothing is selected, by the views' numbers."""
+        self._views: dict[tuple[PoolPart, ...], ReachableDevices] = {}
+        self._keys: dict[ReachableDevices, tuple[int, Hashable]] = {}
 
     @property
     def size_bytes(self) -> int:
@@ -142,13 +158,43 @@ class DeviceAnswers:
             self._size_for(views)
         self.of_view[supply.changed_at() > self._asked_at] = 0
 
-    def key(self, supply: Supply, view: ReachableDevices, look: Look) -> Steps[Hashable]:
-        """Equal for views with one outcome, in steps. Raises: what `look` raises."""
-        number = self._numbers.get(view.shape)
-        if number is None:
-            number = yield from self._described(supply, view, look)
-            self._numbers[view.shape] = number
-        return number, supply.state(view)
+    def key(self, supply: Supply, view: int, look: Look) -> Steps[Hashable]:
+        """Equal for views with one outcome, in steps; `reduced` has the view then.
+
+        Raises: what `look` raises.
+        """
+        searched = self.reduced.get(view)
+        if searched is None:
+            searched = yield from self._reduced(supply, supply.inventory.view(view), look)
+            self.reduced[view] = searched
+        changes, key = self._keys.get(searched, (0, None))
+        if changes != supply.changes:
+            number = self._numbers.get(searched.shape)
+            if number is None:
+                number = yield from self._described(supply, searched, look)
+                self._numbers[searched.shape] = number
+            key = number, supply.state(searched)
+            self._keys[searched] = supply.changes, key
+        return key
+
+    def _reduced(self, supply: Supply, view: ReachableDevices, look: Look) -> Steps[ReachableDevices]:
+        """The view without pools of which no request selects anything; one with a problem stays."""
+        kept = self._kept.get(view.shape)
+        if kept is None:
+            concerned = []
+            for part in view.parts:
+                concerned.append(bool(part.pool.problem))
+                for device in () if part.pool.problem else part.devices:
+                    selected, _, _ = yield from self._trait_of(supply, device, look)
+                    concerned[-1] |= selected
+            kept = self._kept[view.shape] = tuple(concerned)
+        if all(kept):
+            return view
+        parts = tuple(compress(view.parts, kept))
+        reduced = self._views.get(parts)
+        if reduced is None:
+            reduced = self._views[parts] = view.reduced_to(parts)
+        return reduced
 
     def recall(self, key: Hashable, view: int, supply: Supply) -> bool:
         """Whether the outcome is known; the view has it then."""
@@ -170,28 +216,30 @@ class DeviceAnswers:
         seen: list[Hashable] = []
         names: list[dict[Hashable, int]] = [{} for _ in self._constraints]
         for device in view.usable:
-            known = self._traits.get(device.kind)
-            if known is None:
-                known = self._traits[device.kind] = self._trait(supply, device, look)
-                yield
-            trait, values = known
+            _, trait, values = yield from self._trait_of(supply, device, look)
             seen.append((trait, tuple(map(_renamed, values, names))) if values else trait)
         return self._alike.setdefault((view.shape.frame, tuple(seen)), len(self._alike))
 
-    def _trait(
-        self, supply: Supply, device: Device, look: Look
-    ) -> tuple[Hashable, tuple[Values | None, ...]]:
-        """What the asks can tell of the device, and its values of the constraints' attributes."""
+    def _trait_of(self, supply: Supply, device: Device, look: Look) -> Steps[Trait]:
+        known = self._traits.get(device.kind)
+        if known is None:
+            known = self._traits[device.kind] = self._trait(supply, device, look)
+            yield
+        return known
+
+    def _trait(self, supply: Supply, device: Device, look: Look) -> Trait:
         trait: Hashable = device.kind
+        selected = tuple(_selected(device, selectors, look) for selectors in self._selectors)
         if not device.spec.allow_multiple_allocations and not device.consumes:
             trait = (
-                tuple(_selected(device, selectors, look) for selectors in self._selectors),
+                selected,
                 tuple(
                     (supply.tolerated(ask, device), _fits(supply, ask, device)) for ask in self._alternatives
                 ),
                 bool(device.spec.binding_conditions),
             )
-        return trait, tuple(constraint.values_of(device) for constraint in self._constraints)
+        concerned = any(each is not False for each in selected)
+        return Trait(concerned, trait, tuple(each.values_of(device) for each in self._constraints))
 
 
 def _selected(device: Device, selectors: tuple[str, ...], look: Look) -> bool | None:

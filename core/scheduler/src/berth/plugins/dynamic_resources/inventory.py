@@ -34,27 +34,44 @@ from berth.snapshot.snapshot import Snapshot
 
 MAX_ANSWERS = 2**21
 """How many answers are remembered for all kinds together; each takes about 40 bytes."""
+IN_A_STEP = 16
+"""So many views are made in one step."""
 LEAST_KEPT = 16
 """So many selectors are remembered however many kinds there are."""
+
+
+class Frame:
+    """One object for all parts of pools with equal problems, counters and places of devices."""
+
+    __slots__ = ("__weakref__",)
+
+
+Frames = WeakValueDictionary[Hashable, Frame]
 
 
 class PoolPart:
     """The devices of one pool that some nodes reach; `number` is the pool's in its inventory."""
 
-    __slots__ = ("devices", "number", "places", "pool")
+    __slots__ = ("devices", "frame", "number", "places", "pool")
 
-    def __init__(self, number: int, pool: DevicePool, places: Sequence[int]) -> None:
+    def __init__(self, number: int, pool: DevicePool, places: Sequence[int], frames: Frames) -> None:
         self.number = number
         self.pool = pool
         self.places = tuple(places)
         self.devices = [pool.devices[place] for place in places]
+        counters = tuple((name.counter_set, name.counter) for name in pool.counters)
+        key = pool.problem, counters, () if pool.problem else self.places
+        frame = frames.get(key)
+        if frame is None:
+            frame = frames[key] = Frame()
+        self.frame = frame
 
 
 class Shape:
     """What views have in common that differ in names alone: one object for all of them.
 
-    `frame` has for each pool, in the order in which they are tried, its problem, its counters and the places
-    of the devices that are reached; `kinds` are those of all usable devices.
+    `frame` has the frame of each pool's part, in the order in which they are tried; `kinds` are those of all
+    usable devices.
     """
 
     __slots__ = ("__weakref__", "frame", "kinds")
@@ -78,22 +95,18 @@ class ReachableDevices:
         """The devices of pools without a problem, in the order they are tried."""
         self.numbers = [part.number for part in self.parts if not part.pool.problem]
         """The numbers of the pools without a problem."""
-        frame, kinds = self._frame(), tuple(device.kind for device in self.usable)
+        self._shapes = shapes
+        frame: Hashable = tuple(part.frame for part in self.parts)
+        kinds = tuple(device.kind for device in self.usable)
         shape = shapes.get((frame, kinds))
         if shape is None:
             shape = shapes[frame, kinds] = Shape(frame, kinds)
         self.shape = shape
         self._matching: dict[tuple[str, ...], list[Device]] = {}
 
-    def _frame(self) -> Hashable:
-        return tuple(
-            (
-                part.pool.problem,
-                tuple((name.counter_set, name.counter) for name in part.pool.counters),
-                () if part.pool.problem else part.places,
-            )
-            for part in self.parts
-        )
+    def reduced_to(self, parts: Iterable[PoolPart]) -> "ReachableDevices":
+        """A view of some of its parts."""
+        return ReachableDevices(parts, self._answers_kept, self._shapes)
 
     def matching(self, selectors: tuple[str, ...], look: Look) -> Generator[None, None, list[Device]]:
         """The devices of usable pools that every selector holds for, in the order they are tried.
@@ -123,11 +136,13 @@ class Inventory:
     def __init__(self, slices: Iterable[ResourceSlice], before: "Inventory | None" = None) -> None:
         self.kinds: WeakValueDictionary[Hashable, DeviceKind] = WeakValueDictionary()
         """The kinds of all devices."""
+        self.frames: Frames = WeakValueDictionary()
+        """The frames of all parts of pools."""
         self.shapes: Shapes = WeakValueDictionary()
         """The shapes of all views."""
         earlier: dict[tuple[str, str], DevicePool] = {}
         if before is not None:
-            self.kinds, self.shapes = before.kinds, before.shapes
+            self.kinds, self.frames, self.shapes = before.kinds, before.frames, before.shapes
             earlier = {(pool.driver, pool.name): pool for pool in before.pools}
         self.pools: list[DevicePool] = [
             known
@@ -146,6 +161,7 @@ class Inventory:
                 self._pools_of.setdefault(target, []).append(number)
         self._names = frozenset(t for t in self._pools_of if isinstance(t, str))
         self._selectors = [t for t in self._pools_of if isinstance(t, NodeSelector)]
+        self._whole: dict[int, PoolPart] = {}
         self._numbers: dict[tuple[str, bytes], int] = {}
         self.views: list[ReachableDevices] = []
         """The views by number."""
@@ -197,11 +213,13 @@ class Inventory:
         patterns, numbers = np.unique(reached, axis=1, return_inverse=True)
         rows = numbers.reshape(n).tolist()
         keys = [patterns[:, i].tobytes() for i in range(patterns.shape[1])]
-        found = [
-            self._group(name if name in self._names else "", keys[number])
-            for name, number in zip(nodes.names, rows, strict=True)
-        ]
-        return np.array(found, dtype=np.int64)
+        found: Ints = np.zeros(n, dtype=np.int64)
+        for row, (name, number) in enumerate(zip(nodes.names, rows, strict=True)):
+            before = len(self.views)
+            found[row] = self._group(name if name in self._names else "", keys[number])
+            if len(self.views) > before and len(self.views) % IN_A_STEP == 0:
+                yield
+        return found
 
     def _group(self, name: str, pattern: bytes) -> int:
         number = self._numbers.get((name, pattern))
@@ -219,12 +237,19 @@ class Inventory:
         if name:
             targets.append(name)
         numbers = sorted({number for target in targets for number in self._pools_of.get(target, ())})
-        parts = []
-        for number in numbers:
-            pool = self.pools[number]
-            places = sorted(place for target in targets for place in pool.places.get(target, ()))
-            parts.append(PoolPart(number, pool, places))
+        whole = self._whole
+        parts = [whole.get(number) or self._part(number, targets) for number in numbers]
         return ReachableDevices(parts, self._answers_kept, self.shapes)
+
+    def _part(self, number: int, targets: Sequence[Target]) -> PoolPart:
+        """What those targets reach of a pool; one that has a single target is one part for all views."""
+        pool = self.pools[number]
+        if len(pool.places) > 1:
+            places = sorted(place for target in targets for place in pool.places.get(target, ()))
+            return PoolPart(number, pool, places, self.frames)
+        whole = PoolPart(number, pool, range(len(pool.devices)), self.frames)
+        self._whole[number] = whole
+        return whole
 
 
 def _share(kinds: int) -> int:

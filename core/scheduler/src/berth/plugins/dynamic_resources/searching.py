@@ -21,7 +21,7 @@ from berth.plugins.dynamic_resources.allocator import AllocationSearch, Solution
 from berth.plugins.dynamic_resources.answers import INVALID, NO_DEVICES, DeviceAnswers, found
 from berth.plugins.dynamic_resources.asking import ClaimAsk
 from berth.plugins.dynamic_resources.extended_resources import ContainerMapping
-from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices
+from berth.plugins.dynamic_resources.inventory import ReachableDevices
 from berth.plugins.dynamic_resources.picking import AllocationError, UnsuitableNodeError
 from berth.plugins.dynamic_resources.supply import Supply
 from berth.snapshot.columns.growing import Ints, Mask
@@ -82,13 +82,17 @@ class PodSearch:
         self.answers = answers
         self.failed: dict[int, Status] = {}
         """Why a search ended in an error, by the number of the view."""
+        self._long: dict[Hashable, AllocationTask] = {}
+        """Searches that take long, by what they are for."""
+        self._alike: list[int] = []
+        """Views for which one of these may find something, too."""
         self._asks = asks
         self._mappings = mappings
         self._supply = supply
-        self._inventory: Inventory = supply.inventory
         self._terms = terms
         answers.refresh(supply)
         self.table = answers.table
+        self._views = answers.reduced
         self._of_view = answers.of_view.copy()
         self._reasons = answers.reasons.copy()
         self._preferences = answers.preferences.copy()
@@ -111,7 +115,7 @@ class PodSearch:
         place = int(self._of_view[view]) if view < self._of_view.size else 0
         if not place or self._reasons[view]:
             return None
-        solution = self.table[place].solution(self._inventory.view(view))
+        solution = self.table[place].solution(self._views[view])
         return NodeAllocation([ask.claim for ask in self._asks], solution, self._mappings)
 
     async def solve(self, rows: Ints, views: Ints, names: Sequence[str], meter: CycleMeter) -> None:
@@ -122,36 +126,49 @@ class PodSearch:
         """
         if self.table is not self.answers.table:
             # What was found for others since has driven it all out.
-            self.table = self.answers.table
+            self.table, self._views = self.answers.table, self.answers.reduced
             self._of_view[:] = 0
         present = np.zeros(self._of_view.size, dtype=bool)
         present[views] = True
         present &= self._of_view == 0
-        long: list[AllocationTask] = []
+        self._long, self._alike = {}, []
 
         def look() -> None:
             if not meter.may_go_on(PLUGIN):
                 raise SelectorOutOfTimeError
 
+        def first_node(view: int) -> str:
+            row: int = rows[int(np.argmax(views == view))].item()
+            return names[row]
+
         for view in present.nonzero()[0].tolist():
-            if view in self.failed:
-                continue
-            if not await meter.go_on(PLUGIN):
-                return
-            name = names[rows[int(np.argmax(views == view))]]
-            task = await self._task(view, name, look, meter)
-            if task is not None and not await self._pursue(task, meter, FIRST_STRETCHES):
-                long.append(task)
-        for task in long:
+            await self._search(view, first_node(view), look, meter, FIRST_STRETCHES)
+        for task in self._long.values():
             if not await meter.go_on(PLUGIN) or not await self._pursue(task, meter, None):
                 return
+        for view in self._alike:
+            await self._search(view, first_node(view), look, meter, None)
+
+    async def _search(
+        self, view: int, node_name: str, look: Look, meter: CycleMeter, stretches: int | None
+    ) -> None:
+        """Answer for the view, or leave it for later: where it takes long, or another like it does."""
+        if view in self.failed or not await meter.go_on(PLUGIN):
+            return
+        task = await self._task(view, node_name, look, meter)
+        if task is None:
+            return
+        if stretches is not None and task.key in self._long:
+            self._alike.append(view)
+        elif not await self._pursue(task, meter, stretches) and stretches is not None:
+            self._long[task.key] = task
 
     async def _task(
         self, number: int, node_name: str, look: Look, meter: CycleMeter
     ) -> AllocationTask | None:
         """The search for one view; None where its outcome is known, or the budget used up."""
-        view, answers = self._inventory.view(number), self.answers
-        steps = answers.key(self._supply, view, look)
+        answers = self.answers
+        steps = answers.key(self._supply, number, look)
         try:
             while True:
                 next(steps)
@@ -166,6 +183,7 @@ class PodSearch:
             return None
         terms = self._terms
         deadline = terms.clock.monotonic() + terms.timeout_seconds if terms.timeout_seconds else inf
+        view = answers.reduced[number]
         search = AllocationSearch(self._supply, view, self._asks, look)
         return AllocationTask(search, view, number, key, node_name, deadline)
 
