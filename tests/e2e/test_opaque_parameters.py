@@ -11,10 +11,15 @@ from berth.client.resources import RESOURCE_CLAIMS
 from berth.client.transport import Transport
 from berth.client.wire import bounded
 from berth.objects.decode import decoder
-from berth.objects.devices.resource_claims import Allocation, DeviceAllocation, DeviceResult, ResourceClaim
+from berth.objects.devices.resource_claims import (
+    Allocation,
+    Consumer,
+    DeviceAllocation,
+    DeviceResult,
+    ResourceClaim,
+)
 from berth.scheduler.writing.claim_documents import PROTOBUF
 from berth.scheduler.writing.claim_writer import ApiClaimWriter
-from berth.testing.builders import make_pod
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.test_real_control_plane import started
 
@@ -31,7 +36,7 @@ WRITTEN = {
     "duplicates": b'{"a": 1,"a": 2}',
     "no-object-at-all-but-nested": b'{"a": {"b": [ [ ], { } ]}}',
 }
-A, B = make_pod("a", uid="a"), make_pod("b", uid="b")
+A, B = Consumer(resource="pods", name="a", uid="a"), Consumer(resource="pods", name="b", uid="b")
 DEVICE = DeviceResult("r", "d.example.com", "p", "x")
 ALLOCATION = Allocation(DeviceAllocation((DEVICE,)))
 
