@@ -81,6 +81,16 @@ def test_the_nodes_of_a_root():
     assert {"a": 8, "b": 2} == shares(queues, a=20, b=20)
 
 
+def test_what_is_kept_of_the_nodes():
+    """What a queue does not lend is no part of what the others divide, nor is it there twice."""
+    kept = queue("a", quota=6, lending_limit={"cpu": 2})
+    queues = tree(QueueSpec("all", owns_nodes=True), kept, queue("b"), offered={"cpu": 10})
+
+    assert {"a": 0, "b": 6} == shares(queues, a=0, b=20)
+    assert {"a": 8, "b": 2} == shares(queues, a=20, b=20)
+    assert (10, 6) == tuple(queues.queues[name].available("cpu") for name in "ab")
+
+
 @given(seed=st.integers(0, 10**6))
 def test_against_linear_programs(seed):
     """At each steady state all shares are those of the linear programs that define them."""

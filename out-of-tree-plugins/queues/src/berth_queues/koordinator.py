@@ -110,7 +110,7 @@ class KoordinatorQuotas:
         children: dict[str, dict[str, int]] = {}
         for quota in self.by_name.values():
             sums = children.setdefault(quota.parent, {})
-            for resource, amount in quota.min.items() if quota.lends else ():
+            for resource, amount in quota.min.items():
                 sums[resource] = sums.get(resource, 0) + amount
         if ROOT_NAME not in self.by_name:
             yield QueueSpec(queue_name(ROOT_NAME), owns_nodes=True)

@@ -176,4 +176,9 @@ def _sum_up(queue: Queue, offered: Amounts) -> None:
         for resource in child.subtree:
             queue.subtree[resource] = queue.subtree.get(resource, 0) + child.lent(resource)
     if queue.parent is None and queue.spec.owns_nodes:
-        queue.subtree = dict(offered)
+        queue.subtree = {name: max(0, amount - _kept_below(queue, name)) for name, amount in offered.items()}
+
+
+def _kept_below(queue: Queue, resource: str) -> int:
+    """Return what the queues below do not lend, which is no part of what the root divides."""
+    return sum(child.kept(resource) + _kept_below(child, resource) for child in queue.children)
