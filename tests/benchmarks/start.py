@@ -256,13 +256,22 @@ async def deeds(child, port, bound, began):
                 asked = now
             await asyncio.wait([bound], timeout=LOOK_SECONDS)
     await bound
-    listed = moment(child.log.read_text(), "Sync completed")
-    at_listed = (
-        (None, None)
-        if listed is None
-        else next((each for each in used if began + each[1] >= listed), used[-1])
+    said = child.log.read_text()
+    # A connection that is closed with its answer is too short for a look to be sure to see it.
+    answered = at(moment(said, "found API server version"), used, began)
+    listed = at(moment(said, "Sync completed"), used, began)
+    return (
+        answered or asked or used[-1],
+        listed or (None, None),
+        (child.usage().cpu_seconds, time.time() - began),
     )
-    return asked or used[-1], at_listed, (child.usage().cpu_seconds, time.time() - began)
+
+
+def at(when, used, began):
+    """CPU at the first look since then, and when it was; None where it was never."""
+    if when is None:
+        return None
+    return next((cpu for cpu, seconds in used if began + seconds >= when), used[-1][0]), when - began
 
 
 async def at_rest(child):

@@ -15,13 +15,12 @@ UNTIL_THE_FIRST_REQUEST = """
 import json, os, sys
 from berth.cli.scheduler import scheduler
 from berth.client.transport import Transport
-from berth.scheduler import start
 
 async def request(self, *arguments, **options):
     print(json.dumps(sorted(sys.modules)), flush=True)
     os._exit(0)
 
-Transport.request, start.import_module = request, lambda name: None
+Transport.request = request
 scheduler.main(sys.argv[1:])
 """
 UNTIL_IT_SERVES = """
@@ -85,7 +84,7 @@ def imported(program, *flags):
 
 
 def test_imported_before_the_first_request(flags):
-    """What reads flags and files and asks, and nothing of what decides, which is imported meanwhile."""
+    """What reads flags and files and asks, and nothing of what decides, which comes after the answer."""
     found = imported(UNTIL_THE_FIRST_REQUEST, *flags, "--secure-port=0")
 
     assert {"berth.client.transport", "berth.config.command_line"} <= found

@@ -1,6 +1,6 @@
 """A scheduler's process of the settings that its API server's release makes of flags and files.
 
-Called by: start, which imports this, and with it all that schedules, while it asks the API server.
+Called by: start, which imports this, and with it all that schedules, once the API server has answered.
 """
 
 import asyncio

@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import nullcontext
-from importlib import import_module
 from socket import socket
 
 from berth.config.command_line import StartSettings, ValidatedFlags
@@ -51,13 +50,9 @@ async def _run_for_server(
     stop: asyncio.Event,
     dump: asyncio.Event,
 ) -> None:
-    # Half of what a start costs is the import of what schedules: the API server is asked first.
-    importing = asyncio.create_task(asyncio.to_thread(import_module, "berth.scheduler.process_start"))
-    try:
-        options, settings = await settings_for_server(options, settings, stop)
-    finally:
-        await importing
-    from berth.scheduler.process_start import run_process  # noqa: PLC0415 (see above)
+    options, settings = await settings_for_server(options, settings, stop)
+    # Not beside the question: a thread that imports keeps the loop from it for longer than an answer takes.
+    from berth.scheduler.process_start import run_process  # noqa: PLC0415 (half of a start, after the question)
 
     await run_process(options, settings, listener, stop, dump)
     if not settings.loaded.configuration.leader_election.leader_elect:
