@@ -100,7 +100,9 @@ class PlacementTrials:
             results.append(result)
         fitting = [place for place, result in enumerate(results) if result.fits]
         if not fitting:
-            first = results[0] if isinstance(results[0], GroupResult) else await self._tried(placements[0])
+            first = results[0]
+            if not isinstance(first, GroupResult):
+                first = await self._tried(placements[0], counted_already=True)
             if first.broken or first.fits:
                 return first if first.broken else None
             return self._none_fits(first, [result.assignments for result in results])
