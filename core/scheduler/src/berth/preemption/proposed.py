@@ -4,8 +4,8 @@ The proposing plugin is not asked: whether it lets the pod pass then is its own 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.nominated_rows import NominatedRows
@@ -21,8 +21,7 @@ from berth.snapshot.snapshot import Snapshot
 ONE_ROW = np.ones(1, dtype=bool)
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """What a plugin proposes: a node, and the pods that leave first.
 
     `leaving` says of a UID whether the pod is being evicted for another one.
