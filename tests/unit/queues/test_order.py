@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from berth_plugin_proto import queueing_pb2
 from berth_queues import Queues
 from berth_queues import keys as module
 from berth_sdk import CycleOutcome, ObjectKey
@@ -19,14 +20,6 @@ def node():
 
 def pod(name, namespace="a", **fields):
     return make_pod(name, namespace=namespace, requests=CPU, **fields)
-
-
-async def next_keys(host, seconds):
-    """The keys that are sent until that time."""
-    first = asyncio.ensure_future(anext(host.changed_sort_keys()))
-    await host.handshake()  # comes after the stream on the same connection
-    await host.set_time(seconds)
-    return await first
 
 
 async def test_namespaces_take_turns():
@@ -113,7 +106,8 @@ async def test_arguments_are_checked(arguments):
 
 async def test_the_past_counts():
     """Of two queues that have nothing now the one goes first that used less before."""
-    async with running(Queues(), node(), arguments={"halfLifeSeconds": 60}) as host:
+    plugin = Queues()
+    async with running(plugin, node(), arguments={"halfLifeSeconds": 60}) as host:
         await host.set_time(0.0)
         for name, parent in (("all", ""), ("a", "all"), ("b", "all")):
             key = ObjectKey("queues.berth.dev", "v1alpha1", "queues", "", name)
@@ -122,7 +116,42 @@ async def test_the_past_counts():
         await host.update()
         await host.set_time(300.0)
         host.cluster.remove_pod("pod-a-old")
+        await host.update()
         await host.sort_keys(pod("p", "a"), pod("q", "b"), anew=True)
-        changed = await next_keys(host, 302.0)
+        await host.set_time(302.0)
+        sent = plugin.keys._sent
 
-    assert changed["pod-b-q"] < changed["pod-a-p"]
+    assert sent["pod-b-q"] < sent["pod-a-p"]
+
+
+async def tried_again(host):
+    """The pods that the plugin first says are to be tried again."""
+    async for message in host.queueing.Requeue(queueing_pb2.RequeueRequest()):
+        if message.WhichOneof("action") == "requeue":
+            return list(message.requeue.uids)
+    raise AssertionError("the stream has ended")
+
+
+async def test_a_share_that_grows_has_pods_tried_again(monkeypatch):
+    """Pods that their queue's fair share had no room for are tried again when another queue wants less."""
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.0)
+    plugin = Queues()
+    async with running(plugin, node(), arguments={"reclaim": "FairShare"}) as host:
+        for name, parent in (("all", ""), ("a", "all"), ("b", "all")):
+            key = ObjectKey("queues.berth.dev", "v1alpha1", "queues", "", name)
+            spec = {"namespaces": [name]} | ({"parent": parent} if parent else {"capacity": "Nodes"})
+            host.cluster.put_object(key, {"spec": spec})
+        for name, cores in (("a", "50"), ("b", "50")):
+            placed = make_pod(f"placed-{name}", namespace=name, requests={"cpu": cores}, node_name="n0")
+            host.cluster.put_pod(placed, "n0")
+        await host.update()
+        waiting = pod("p", "a")
+        news = asyncio.create_task(tried_again(host))
+        await until(lambda: plugin.requeue._listeners)
+        await host.sort_keys(waiting, pod("q", "b"), anew=True)
+        await host.cycle_done(waiting, CycleOutcome.UNSCHEDULABLE)
+        await until(lambda: plugin.keys._entitled._short == {"Queue a"})
+        host.cluster.remove_pod("pod-b-placed-b")
+        await host.update()
+
+        assert ["pod-a-p"] == await news

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from berth_queues.amounts import requests_of
+from berth_queues.entitled import NewlyEntitled
 from berth_queues.groups import facts_of
 from berth_queues.settings import SYSTEM_CLUSTER_CRITICAL, Settings
 from berth_queues.waiting import WaitingPod
@@ -29,6 +30,7 @@ class Keys:
         self._sent: dict[str, SortKey] = {}
         self._timer: Timer | None = None
         self._pause = 0.0
+        self._entitled = NewlyEntitled(plugin.cluster)
 
     def key_of(self, pod: Pod) -> SortKey:
         """Return the key of a pod that was queued, or changed."""
@@ -81,6 +83,8 @@ class Keys:
                 self._compare(pod, self._key(pod, key), changed)
         if changed:
             self._plugin.requeue.sort_keys(changed, "shares changed")
+        if self._plugin.by_fair_share and (entitled := self._entitled.pods()):
+            self._plugin.requeue.pods(entitled, "the fair share of their queue grew")
         self._pause = (time.thread_time() - begun) / MAX_PART
 
     def stop(self) -> None:

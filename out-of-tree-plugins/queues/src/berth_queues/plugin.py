@@ -97,6 +97,11 @@ class Queues(Plugin):
         found: Settings = self.arguments_for(current_call().profile)
         return found
 
+    @property
+    def by_fair_share(self) -> bool:
+        """Return whether fair shares are taken back, by the arguments that came last."""
+        return self._weights.by_fair_share
+
     def configure(self, arguments: Any, profile: str) -> None:
         """Divide the cluster in that way from now on."""
         del profile
