@@ -1,12 +1,11 @@
 """Pools and views of devices, and what of them outlives a change."""
 
 from berth.objects.steps import at_once
-from berth.plugins.dynamic_resources.devices import DeviceId
 from berth.plugins.dynamic_resources.inventory import Inventory
 from berth.snapshot.node_info import NodeInfo
 from berth.testing.builders import make_node
 from berth.testing.clusters import table
-from tests.unit.plugins.dynamic_resources.kit import DRIVER, device, make_slice
+from tests.unit.plugins.dynamic_resources.kit import device, make_slice
 
 ZONE_A = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 
@@ -25,8 +24,8 @@ def test_unchanged_slices_keep_their_devices():
     kept, changed = make_slice("s0", [device("a")]), make_slice("s1", [device("b")])
     before = Inventory([kept, changed])
     after = Inventory([kept, make_slice("s1", [device("b")])], before)
-    ids = [DeviceId(DRIVER, "s0", "a"), DeviceId(DRIVER, "s1", "b")]
-    same = {d.device: before.find(d) is after.find(d) for d in ids}
+    pairs = zip(before.pools, after.pools, strict=True)
+    same = {old.devices[0].id.device: old.devices[0] is new.devices[0] for old, new in pairs}
 
     assert {"a": True, "b": False} == same
 

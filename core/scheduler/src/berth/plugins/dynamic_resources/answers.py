@@ -36,7 +36,7 @@ MAX_BYTES = 32 << 20
 """For all questions of a profile together."""
 FOUND_BYTES = 1024
 """About how much memory one outcome takes, with the state that it is for."""
-VIEW_BYTES = 24
+VIEW_BYTES = 256
 TRAIT_BYTES = 256
 SPARE = 1024
 """Outcomes are dropped once there are so many more than two for each view."""

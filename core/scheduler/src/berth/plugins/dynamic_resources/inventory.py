@@ -22,7 +22,6 @@ from berth.objects.steps import Steps
 from berth.plugins.dynamic_resources.devices import (
     ANSWERS_KEPT,
     Device,
-    DeviceId,
     DeviceKind,
     Target,
     kind_key,
@@ -170,15 +169,6 @@ class Inventory:
         self._grouped_nodes: Snapshot | None = None
         self._grouped_at = -1
         self._groups: Ints = np.zeros(0, dtype=np.int64)
-
-    def find(self, device: DeviceId) -> Device | None:
-        """The device of that name, None where there is none."""
-        number = self.number_of.get((device.driver, device.pool))
-        if number is None:
-            return None
-        pool = self.pools[number]
-        place = pool.place_of.get(device.device)
-        return None if place is None else pool.devices[place]
 
     def groups(self, nodes: Snapshot) -> Steps[Ints]:
         """The number of each node's view, in steps.
