@@ -16,7 +16,9 @@ VARIABLE = "BERTH_EARLIER"
 EARLIER = Path(os.environ.get(VARIABLE, "/nonexistent"))
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.skipif(not EARLIER.is_dir(), reason=f"{VARIABLE} names no tree of an earlier version"),
+    pytest.mark.skipif(
+        not (EARLIER / "kustomize").is_dir(), reason=f"{VARIABLE} names no tree of an earlier version"
+    ),
 ]
 OVERLAY = "overlays/all-plugins"
 
