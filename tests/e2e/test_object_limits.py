@@ -58,4 +58,4 @@ async def test_texts_take_the_limit_of_etcd(api):
     await api.create(PODS, "default", written(said(int(1.4 * MEBIBYTE))))
 
     with pytest.raises(ClientError, match="request is too large"):
-        await api.create(PODS, "default", written(said(2 * MEBIBYTE)))
+        await api.create(PODS, "default", written(said(int(1.7 * MEBIBYTE))))
