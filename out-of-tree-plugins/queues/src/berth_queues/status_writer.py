@@ -5,6 +5,7 @@ written is compared with what was written last, so that a quiet cluster costs no
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
@@ -97,12 +98,18 @@ class KubernetesClient:
     """
 
     def __init__(self, kubeconfig: str | None) -> None:
-        from kubernetes import client, config  # noqa: PLC0415 - takes long, and most runs write nothing
+        # Imported here, since it takes long, and most runs write nothing.
+        from kubernetes import client, config  # noqa: PLC0415
+        from kubernetes.config import incluster_config  # noqa: PLC0415
 
         if kubeconfig:
             config.load_kube_config(kubeconfig)  # type: ignore[no-untyped-call]
         else:
-            config.load_incluster_config()  # type: ignore[no-untyped-call]
+            # Where containers have no mount namespace, this variable says what mount paths stand behind.
+            root = os.environ.get("CONTAINER_SANDBOX_MOUNT_POINT", "").rstrip("/")
+            names = (incluster_config.SERVICE_TOKEN_FILENAME, incluster_config.SERVICE_CERT_FILENAME)
+            files = (f"{root}{name}" for name in names)
+            incluster_config.InClusterConfigLoader(*files).load_and_set()  # type: ignore[no-untyped-call]
         self._api = client.CustomObjectsApi()
 
     def write(self, key: ObjectKey, status: dict[str, Any]) -> None:
