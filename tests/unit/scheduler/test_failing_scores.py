@@ -61,4 +61,4 @@ async def test_faults_of_scores(tmp_path):
         line = f"failed and was ignored, as the failure policy says: score: {failures[fault]['error']}"
         assert line in explanations[fault]
         assert words in written.replace("\\'", "'")
-    assert '"plugin function failed" function="score" err=' in written
+    assert "plugin function failed function=score err=" in written

@@ -74,7 +74,7 @@ class Plugin:
 
     async def state(self):
         """The plugin's own page about the only profile."""
-        port = re.search(r'"serving metrics" port=(\d+)', self.log)[1]
+        port = re.search(r"serving metrics port=(\d+)", self.log)[1]
         async with ClientSession() as session, session.get(f"http://127.0.0.1:{port}/state") as answer:
             return json.loads(await answer.text())["profiles"]["default-scheduler"]
 

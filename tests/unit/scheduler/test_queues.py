@@ -113,6 +113,7 @@ async def test_borrowed_and_reclaimed(tmp_path):
         sandbox.load(pods("a", "owner", 5))
         await eventually(lambda: len(running(sandbox, "a")) == 4 and len(running(sandbox, "b")) == 4)
         await eventually(lambda: waits(sandbox, "a/quota: its quota is used and nothing is left to borrow"))
+        await eventually(lambda: len(notes(sandbox, "Preempted").splitlines()) >= 3)
         assert 3 == len(notes(sandbox, "Preempted").splitlines())
 
 

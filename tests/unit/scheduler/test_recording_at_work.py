@@ -142,7 +142,7 @@ async def test_gpu_share(policy):
     counts = {name: count for name, (count, _, _) in outcome.latencies().items()}
     # It is also asked ahead, and about the rows that changed since.
     assert 9 <= counts["FilterScore"] <= 2 * 9 + CLASSES_AHEAD
-    assert 7 == counts["Reserve"]
+    assert 8 == counts["Reserve"]
 
 
 async def test_refused():

@@ -211,7 +211,7 @@ async def test_a_release_that_is_not_answered(monkeypatch, caplog):
     await parts.end()
 
     assert "released" not in parts.notes
-    assert "lease not released, it will run out: no answer within 0 s" in caplog.text
+    assert "lease not released, it will run out err=no answer within 0" in caplog.text
 
 
 async def test_cancelled_twice():

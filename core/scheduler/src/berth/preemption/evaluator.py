@@ -41,7 +41,7 @@ from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_preemption import GroupPreemption
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import alone
-from berth.preemption.proposed import Proposal, fits_without
+from berth.preemption.proposed import ProposedPreemption, fits_without
 from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import CompiledBudgets, Seniority
@@ -193,7 +193,7 @@ class Evaluator:
         pod, attempt = request.pod, self._attempt(request)
         nominated = self._nominated.beside(pod, self._handle.snapshot)
         leaving = self._evictions.is_on_its_way
-        proposed = Proposal(request.plugin, node_name, victims, leaving)
+        proposed = ProposedPreemption(request.plugin, node_name, victims, leaving)
         status = await fits_without(self._framework, attempt, nominated, proposed)
         if not status.ok:
             return PostFilterResult(_would_not_fit(request.plugin, node_name, status))

@@ -21,7 +21,7 @@ from berth.snapshot.snapshot import Snapshot
 ONE_ROW = np.ones(1, dtype=bool)
 
 
-class Proposal(msgspec.Struct, frozen=True):
+class ProposedPreemption(msgspec.Struct, frozen=True):
     """What a plugin proposes: a node, and the pods that leave first.
 
     `leaving` says of a UID whether the pod is being evicted for another one.
@@ -34,7 +34,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
 
 async def fits_without(
-    framework: Framework, attempt: Attempt, nominated: NominatedRows, proposal: Proposal
+    framework: Framework, attempt: Attempt, nominated: NominatedRows, proposal: ProposedPreemption
 ) -> Status:
     """Return SUCCESS if the pod fits on the node once the victims, and who is leaving there, are gone.
 
