@@ -48,7 +48,7 @@ def counted(log, text):
 
 def refused(log, kind):
     """The lines that say of a watch that no connection could be opened."""
-    return sum(f"resource={kind} " in line and OUT_OF_THEM in line for line in log.read_text().splitlines())
+    return sum(f'resource="{kind}" ' in line and OUT_OF_THEM in line for line in log.read_text().splitlines())
 
 
 async def operator_of(cluster, surface):

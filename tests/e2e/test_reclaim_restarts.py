@@ -99,7 +99,6 @@ def leaving(cluster):
     return 12 - len(there)
 
 
-OPEN = pytest.mark.skip(reason="the group is not always placed in time after this step: cause not found")
 STEPS = {
     "first eviction": lambda cluster: leaving(cluster) >= 1,
     "all evicted": lambda cluster: leaving(cluster) >= BORROWED,
@@ -123,7 +122,7 @@ async def crowded(cluster):
     await create(cluster, OBJECTS.format("a", "podgroups"), group)
 
 
-@pytest.mark.parametrize("step", [*list(STEPS)[:2], pytest.param(list(STEPS)[2], marks=OPEN)])
+@pytest.mark.parametrize("step", STEPS)
 async def test_leader_killed(tmp_path, step):
     """Just the pods leave that the group needs, it is placed, and nothing has more than it may."""
     with tempfile.TemporaryDirectory(prefix="berth-") as sockets:

@@ -66,5 +66,5 @@ def test_against_berth(tmp_path):
     assert "Successfully assigned default/spec to worker-" in done.stdout
     assert "passed: [sig-scheduling] fits\n1 failed, 1 passed" in done.stdout
     log = (tmp_path / "run" / "berth.log").read_text()
-    assert "lease=kube-system/kube-scheduler" in log
+    assert 'lease="kube-system/kube-scheduler"' in log
     assert "forbidden" not in log

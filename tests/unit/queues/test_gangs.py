@@ -69,6 +69,22 @@ async def test_room_on_several_nodes(native):
     assert sorted(each.nominated_node_name for each in (first, *others)) == freed[::2] == freed[1::2]
 
 
+async def test_the_last_pod_of_a_group():
+    """The place that was made for it with its group is not held against it once all others have theirs."""
+    async with crowded({"a": cpu(16), "b": cpu(8)}) as host:
+        group(host, "a", "gang", 3)
+        pods = [member("a", f"p{i}", 4, "gang") for i in range(3)]
+        await host.sort_keys(*pods)
+        proposals = [await host.post_filter(each, ALL_FULL) for each in pods]
+        for each in proposals[0].victim_uids:
+            host.cluster.remove_pod(each)
+        for each, proposal in zip(pods[:2], proposals, strict=False):
+            host.cluster.put_pod(each, proposal.nominated_node_name)
+        await host.update()
+
+        assert await refusal(host, pods[2]) is None
+
+
 async def test_all_or_none():
     """Where the last pod of a group finds no place, no pod is evicted for the first."""
     async with crowded({"a": cpu(16), "b": cpu(8)}) as host:

@@ -68,8 +68,16 @@ class Cluster:
         return self.promises.victim_gone(uid)
 
     def claim_key(self, uid: str, group: GroupKey | None) -> Hashable:
-        """Return under what places are promised: the group where others have to find one with the pod."""
-        return uid if group is None or not self._lacking(uid, group) else group
+        """Return under what places are promised: the group where others have to find one with the pod.
+
+        What was promised to the pod with its group stays so: its own place must not count against the last
+        one, for which no other lacks.
+        """
+        if group is None:
+            return uid
+        promise = self.promises.by_key.get(group)
+        planned = promise is not None and uid in promise.places
+        return group if planned or self._lacking(uid, group) else uid
 
     def withdraw(self, uid: str, group: GroupKey | None) -> bool:
         """Hold no place for a pod that is gone; whether there was one."""
