@@ -24,13 +24,13 @@ ONE_ROW = np.ones(1, dtype=bool)
 class ProposedPreemption(msgspec.Struct, frozen=True):
     """What a plugin proposes: a node, and the pods that leave first.
 
-    `leaving` says of a UID whether the pod is being evicted for another one.
+    `is_leaving` says of a UID whether the pod is being evicted for another one.
     """
 
     plugin: str
     node_name: str
     victims: Sequence[Pod]
-    leaving: Callable[[str], bool]
+    is_leaving: Callable[[str], bool]
 
 
 async def fits_without(
@@ -46,7 +46,7 @@ async def fits_without(
     here = [
         info
         for uid, info in nodes.pods[row].items()
-        if uid in gone or info.pod.terminating or proposal.leaving(uid)
+        if uid in gone or info.pod.terminating or proposal.is_leaving(uid)
     ]
     elsewhere = [
         (nodes.row_of[victim.node_name], victim.uid)

@@ -112,7 +112,10 @@ class DeviceAnswers:
 
     def __init__(self, asks: Sequence[ClaimAsk], supply: Supply) -> None:
         alternatives = [ask for claim in asks for request in claim.requests for ask in request]
-        self._alternatives = alternatives
+        # What asks tell of a device besides their selectors: equal ones are looked at once.
+        self._terms = list(
+            {(ask.tolerations, tuple(sorted(ask.capacity.items()))): ask for ask in alternatives}.values()
+        )
         self._selectors = list(dict.fromkeys(ask.selectors for ask in alternatives))
         self.prefers = any(ask.position is not None for ask in alternatives)
         """Whether what is found may be worth more on one node than on another."""
@@ -233,9 +236,7 @@ class DeviceAnswers:
         if not device.spec.allow_multiple_allocations and not device.consumes:
             trait = (
                 selected,
-                tuple(
-                    (supply.tolerated(ask, device), _fits(supply, ask, device)) for ask in self._alternatives
-                ),
+                tuple((supply.tolerated(ask, device), _fits(supply, ask, device)) for ask in self._terms),
                 bool(device.spec.binding_conditions),
             )
         concerned = any(each is not False for each in selected)

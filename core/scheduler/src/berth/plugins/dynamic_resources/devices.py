@@ -17,8 +17,11 @@ from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
 from berth.plugins.dynamic_resources.device_values import device_variable
 
-ANSWERS_KEPT = 256
-"""For so many different selectors it is remembered which kinds match: claims come with ever new ones."""
+ANSWERS_KEPT = 1024
+"""For that many different selectors it is remembered which kinds match: claims come with ever new ones.
+
+One claim has at most 32 requests of 32 selectors, each looked at several times in a search.
+"""
 SELECTOR_LENGTH = 10 * 2**10
 """How long a selector may be (resource.k8s.io CELSelectorExpressionMaxLength)."""
 
