@@ -17,6 +17,8 @@ from tests.kube_scheduler import WITHOUT, kube_scheduler
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(kube_scheduler() is None, reason=WITHOUT)]
 
 QUIET_SECONDS, LOOK_SECONDS = 0.6, 0.05
+SLICE_GOES = "a slice goes"
+"""The event that brings pods back here alone (docs/upstream-faults.md, 140831)."""
 DRIVER_IS = 'device.driver == "gpu.example.com"'
 
 
@@ -98,7 +100,7 @@ EVENTS = {
     "a device is free": status("held-1", allocation=None, reservedFor=None),
     "a pod comes": made(PODS, pod("passer-by", nodeSelector={HOST: "a"})),
     "a pod goes": lambda cluster: cluster.delete(PODS, "passer-by", "default", gracePeriodSeconds=0),
-    "a slice goes": lambda cluster: cluster.delete(RESOURCE_SLICES, "devices-b"),
+    SLICE_GOES: lambda cluster: cluster.delete(RESOURCE_SLICES, "devices-b"),
     "a claim goes": lambda cluster: cluster.delete(RESOURCE_CLAIMS, "free", "default"),
     "a node comes": made(NODES, node("c")),
 }
@@ -145,8 +147,11 @@ async def caused(folder, scheduler):
 
 
 async def test_events(tmp_path):
-    """Each event causes as many attempts with either, which come to the same."""
-    theirs = await caused(tmp_path / "kube", (kube_scheduler(),))
-    ours = await caused(tmp_path / "berth", ("berth", "scheduler"))
+    """Each event causes as many attempts with either, which come to the same; but for one that is mended."""
+    theirs, theirs_on = await caused(tmp_path / "kube", (kube_scheduler(),))
+    ours, ours_on = await caused(tmp_path / "berth", ("berth", "scheduler"))
+    more = ours.pop(SLICE_GOES)
 
-    assert theirs == ours
+    assert ({}, True) == (theirs.pop(SLICE_GOES), all('result="unschedulable"' in each for each in more))
+    assert more
+    assert (theirs, theirs_on) == (ours, ours_on)

@@ -144,7 +144,7 @@ MAX_CALLS = {
     "deletions": 400,
     "deletions that have begun": 500,
     "pods that wait, and go": 330,
-    "pod groups": 200,
+    "pod groups": 260,
     "budgets": 50,
     "nodes": 950,
     "taints": 400,

@@ -162,10 +162,24 @@ def _copy_sdk(language: str, sdk: Path, target: Path) -> None:
     if sdk.is_file():
         shutil.copyfile(sdk, target)
         return
-    proto = sdk.resolve().parents[1] / "proto/python"
+    checkout = sdk.resolve().parents[1]
+    proto = checkout / "proto/python"
     parts = {target / "python": sdk, target / "proto": proto} if language == "python" else {target: sdk}
     for copied, part in parts.items():
         shutil.copytree(part, copied, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    if language == "python":
+        shutil.copyfile(checkout / "LICENSE", target / "LICENSE")
+        for copied in parts:
+            _outside_of_checkout(copied / "pyproject.toml")
+
+
+def _outside_of_checkout(manifest: Path) -> None:
+    """Let a copied package find what the checkout has above it: its licence, and the stubs."""
+    text = manifest.read_text(encoding="utf-8")
+    text = text.replace("{ workspace = true }", '{ path = "../proto" }').replace(
+        "../../LICENSE", "../LICENSE"
+    )
+    manifest.write_text(text, encoding="utf-8")
 
 
 def files(name: str, language: str, sdk: str | None) -> Iterator[tuple[str, str]]:
