@@ -61,6 +61,7 @@ NOT_RUN = {
     "docs/pod-groups.md": {"Pods that are scheduled together": _FOREVER},
     "docs/releasing.md": {"Publishing, with the keys": _REGISTRY},
     "docs/sandbox.md": {"With a real API server": "it asks a program that fetches kube-apiserver"},
+    "docs/scheduler-perf.md": {"Claims for devices and volumes": "it takes upstream's tree, and minutes"},
     "docs/simulate.md": {
         "A simulation": "the whole trace takes minutes",
         "A trace of SimKube": "tests/unit/simulation/test_simkube.py makes such a trace",

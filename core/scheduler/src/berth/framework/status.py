@@ -114,11 +114,16 @@ def without_frames(error: E) -> E:
 
     An error that is kept as a value keeps the variables of these frames, such as a request of many MiB; where
     one of them leads to the error, until the garbage collector looks at what is old, which it seldom does.
+    An error that a plugin raises again and again may be its own cause.
     """
-    each: BaseException | None = error
-    while each is not None:
-        each.__traceback__ = None
-        each = each.__cause__ or each.__context__
+    left: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while left:
+        each = left.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            each.__traceback__ = None
+            left += (each.__cause__, each.__context__)
     return error
 
 
