@@ -188,7 +188,7 @@ def test_rights_until_last_pod(cluster):
 
 def test_columns(cluster):
     """`kubectl get` shows every profile."""
-    expected = {"load-aware", "gpu-share", "capacity", "berth"}
+    expected = {"load-aware", "gpu-share", "berth"}
     cluster.until(lambda: cluster.get("scheduler", "main").get("status"), "it has a status")
     shown = cluster.kubectl("get", "scheduler", "main", *IN, "--no-headers").split()[1]
 

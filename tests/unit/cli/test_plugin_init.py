@@ -136,7 +136,10 @@ def an_sdk(folder, language):
     file.parent.mkdir(parents=True)
     file.touch()
     if language == "python":
-        (folder.parents[1] / "proto/python").mkdir(parents=True)
+        checkout = folder.parents[1]
+        (checkout / "proto/python").mkdir(parents=True)
+        for beside in ("LICENSE", "proto/python/pyproject.toml"):
+            (checkout / beside).touch()
     return folder if language in SDK_FILES else file
 
 

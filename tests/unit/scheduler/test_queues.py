@@ -153,7 +153,9 @@ def queue(name, **spec):
 
 async def kubectl(tmp_path, *arguments):
     """What kubectl prints."""
-    command = [str(KUBECTL), "--kubeconfig", str(tmp_path / "kubeconfig"), *arguments]
+    # What it knows of another server that had the port before is no use.
+    own = ("--kubeconfig", str(tmp_path / "kubeconfig"), "--cache-dir", str(tmp_path / "discovery"))
+    command = [str(KUBECTL), *own, *arguments]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     return (await process.communicate())[0].decode()
 
