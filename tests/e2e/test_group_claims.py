@@ -77,19 +77,20 @@ class Pods:
     """The pods of a cluster as the watch shows them."""
 
     def __init__(self):
-        self.found = {}
+        self.found, self.last = {}, {}
 
     def look(self, kind, document):
         """Take note of one."""
-        self.found[document["metadata"]["name"]] = {} if kind == "DELETED" else document
+        name = document["metadata"]["name"]
+        self.found[name], self.last[name] = {} if kind == "DELETED" else document, document
 
     def node(self, name):
         """The pod's node, "" where it has none."""
         return self.found.get(name, {}).get("spec", {}).get("nodeName", "")
 
     def condition(self, name, kind):
-        """(reason, message) of the pod's condition, None where it has none."""
-        found = self.found.get(name, {}).get("status", {}).get("conditions", ())
+        """(reason, message) of the condition that the pod has, or had when it was gone; None for none."""
+        found = self.last.get(name, {}).get("status", {}).get("conditions", ())
         return next(((c.get("reason"), c.get("message")) for c in found if c["type"] == kind), None)
 
 
