@@ -37,7 +37,7 @@ def quota(namespace, least, most):
 
 
 def pods(namespace, name, count, cores="1"):
-    """So many pods of one core each or more, which end at once when they are deleted."""
+    """This many pods of one core each or more, which end at once when they are deleted."""
     container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": cores}}}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
     return [

@@ -166,7 +166,7 @@ async def test_a_secret_without_a_token(tmp_path, data, complaint):
 
 
 async def test_the_accounts_token_goes_over_tls_alone(tmp_path):
-    """Whoever writes the policy names the server: over plain HTTP it is not sent the pod's own token."""
+    """The author of a policy names the server: over plain HTTP it is not sent the pod's own token."""
     headers = []
 
     async def answer(request):

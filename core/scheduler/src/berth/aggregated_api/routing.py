@@ -29,10 +29,10 @@ from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import PODS, Resource
 
 MAX_ASKED = 20
-"""So many other leaders are asked for one answer."""
+"""This many other leaders are asked for one answer."""
 
 MAX_NAMES = 100
-"""So many profiles are named where one is asked about that is not there."""
+"""This many profiles are named where one is asked about that is not there."""
 
 Explanation = Any
 """A document, or what is encoded as one."""

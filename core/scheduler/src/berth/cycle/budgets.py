@@ -57,7 +57,7 @@ ORDINARY_PODS_A_MEMBER = 10
 
 MAX_HALVINGS = 16
 MAX_LOOKED_AT = 64
-"""So many entries of the queue are looked at to see whether others are ready behind a pod."""
+"""This many entries of the queue are looked at to see whether others are ready behind a pod."""
 
 SEVERAL_NAMESPACES = 4
 """Where so many go over budget with no cycle within its budget between them, the budget is too small."""

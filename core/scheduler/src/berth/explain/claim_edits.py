@@ -23,7 +23,7 @@ from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_n
 
 MAX_CLAIMS = 4
 MAX_CLASSES = 8
-"""So many claims of a pod, and other classes for each, are made edits of."""
+"""This many claims of a pod, and other classes for each, are made edits of."""
 
 replace = msgspec.structs.replace
 

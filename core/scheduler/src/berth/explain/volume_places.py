@@ -16,7 +16,7 @@ from berth.objects.volumes.storage import PersistentVolume, PersistentVolumeClai
 
 MAX_CLAIMS = 20
 MAX_VOLUMES = 1000
-"""So many volumes are looked through for those that a claim without one could have."""
+"""This many volumes are looked through for those that a claim without one could have."""
 MAX_PLACES = 3
 
 Labels = Mapping[str, str]

@@ -14,7 +14,7 @@ class PodGroupMetrics:
         """The group algorithm came to a result: podgroup_scheduling_algorithm_duration_seconds."""
 
     def generated(self, placements: int, profile: str) -> None:
-        """So many placements are to be tried: generated_placements_total."""
+        """This many placements are to be tried: generated_placements_total."""
 
     def evaluated(self, seconds: float, profile: str, *, feasible: bool, placements: int = 1) -> None:
-        """So many were tried, each for so long: placement_evaluations_total and ..._duration_seconds."""
+        """This many were tried, each for so long: placement_evaluations_total and ..._duration_seconds."""

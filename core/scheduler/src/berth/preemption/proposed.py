@@ -48,7 +48,7 @@ async def fits_without(
         for uid, info in nodes.pods[row].items()
         if uid in gone or info.pod.terminating or proposal.is_leaving(uid)
     ]
-    elsewhere = [
+    on_other_nodes = [
         (nodes.row_of[victim.node_name], victim.uid)
         for victim in victims
         if nodes.row_of.get(victim.node_name, row) != row
@@ -59,7 +59,7 @@ async def fits_without(
         trial = PreemptionTrial(framework, attempt, table, np.array([row]), nominated, plugins=plugins)
         if trial.follows:
             _follow(trial, nodes, row, here)
-            for other, uid in elsewhere:
+            for other, uid in on_other_nodes:
                 if uid in nodes.pods[other]:
                     _follow(trial, nodes, other, [nodes.pods[other][uid]])
         diagnosis = Diagnosis([node_name])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXIT_DIFFERENT = 1
 EXIT_PENDING = 3
 COPIES = 1_000_000
-"""So many copies are tried at most."""
+"""This many copies are tried at most."""
 
 
 class Simulate(click.Group):

@@ -15,7 +15,7 @@ from berth.simulation.placing.group_placing import GroupPlacing
 from berth.snapshot.pod_group_states import GroupKey
 
 MAX_WAITING: Final = 100
-"""So many kinds of what waits are tried for the room that a pod leaves, those of high priority first."""
+"""This many kinds of what waits are tried for the room that a pod leaves, those of high priority first."""
 
 Kind = PodTemplate | str | GroupKey
 

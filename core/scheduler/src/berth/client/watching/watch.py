@@ -70,7 +70,7 @@ async def pages(
 
 MAX_PAGES = 100_000
 MAX_EMPTY_PAGES = 100
-"""So many pages in a row may have nothing: a token that is another one each time is no progress."""
+"""This many pages in a row may have nothing: a token that is another one each time is no progress."""
 
 
 async def _paged(transport: Transport, source: WatchSource, query: Query) -> AsyncGenerator[Page, None]:

@@ -28,7 +28,7 @@ from berth.snapshot.columns.growing import Rows
 log = logging.getLogger(__name__)
 
 CLASSES_AHEAD = 4
-"""So many questions ahead a plugin has to answer at a time, for as many kinds of pods."""
+"""This many questions ahead a plugin has to answer at a time, for as many kinds of pods."""
 ROWS_AHEAD = 64
 """Where more rows changed, pods of that kind have not come for long."""
 

@@ -33,7 +33,7 @@ Begun = tuple[Ask, int, Device]
 
 
 class Need(NamedTuple):
-    """So many devices out of these are needed."""
+    """This many devices out of these are needed."""
 
     number: int
     devices: Devices

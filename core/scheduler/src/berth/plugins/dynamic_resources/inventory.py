@@ -34,9 +34,9 @@ from berth.snapshot.snapshot import Snapshot
 MAX_ANSWERS = 2**21
 """How many answers are remembered for all kinds together; each takes about 40 bytes."""
 IN_A_STEP = 16
-"""So many views are made in one step."""
+"""This many views are made in one step."""
 LEAST_KEPT = 16
-"""So many selectors are remembered however many kinds there are."""
+"""This many selectors are remembered however many kinds there are."""
 
 
 class Frame:

@@ -12,9 +12,9 @@ from berth.plugins.joint_placement.rules import Apart, Near, Rule
 from berth.snapshot.columns.growing import Ints, Mask, Rows
 
 MAX_ROWS = 4096
-"""So many columns all kinds of a group have together, or one for each pod of the group if that is more."""
+"""This many columns all kinds of a group have together, or one for each pod of the group if that is more."""
 SPARE = 2
-"""So many times the rows that an even share of the pods needs are looked at in each domain."""
+"""This many times the rows that an even share of the pods needs are looked at in each domain."""
 NEVER = 1 << 62
 MAX_FOCUSED = 3
 

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 SUFFIX: Final = ".tape.gz"
 MAX_WAITING: Final = 200_000
-"""So many spans may wait for the disk: they are small, and refer to objects that the cluster has."""
+"""This many spans may wait for the disk: they are small, and refer to objects that the cluster has."""
 FLUSH_SECONDS: Final = 1.0
 
 

@@ -19,7 +19,7 @@ from berth.snapshot.columns.resource_columns import ResourceColumns
 
 FIRST_CAPACITY = 64
 MAX_FEATURES = 8_192
-"""So many of the features that a node declares count: a kubelet declares some ten."""
+"""This many of the features that a node declares count: a kubelet declares some ten."""
 
 
 def says_the_same(old: Node, new: Node) -> bool:

@@ -155,7 +155,7 @@ def _endpoint(server: PrometheusServer, token: str | None, environ: Mapping[str,
     """Where Prometheus is, and as whom it is asked.
 
     In a pod, without a Secret, that is its service account, and only over TLS to a server that the cluster's
-    own authority vouches for: whoever writes the policy may name any server, and the account may evict pods.
+    own authority vouches for: the author of a policy may name any server, and the account may evict pods.
     """
     address, prefix = parse_url(server.url, file="", field_name="metricsProviders.prometheus.url")
     root = environ.get("CONTAINER_SANDBOX_MOUNT_POINT", "").rstrip("/")

@@ -30,12 +30,12 @@ from berth.snapshot.columns.growing import Ints
 from berth.snapshot.pod_info import PodInfo
 
 MAX_CHOICES: Final = 5
-"""So many sets of pods are tried for one that waits."""
+"""This many sets of pods are tried for one that waits."""
 MAX_NODES: Final = 10
-"""So many nodes are asked of the engine for one pod of what waits, those with fewest pods to move first."""
+"""This many nodes are asked of the engine for one pod of what waits, those with fewest pods to move first."""
 
 MAX_DOMAINS: Final = 20
-"""So many domains of a topology are tried for one group, the largest first."""
+"""This many domains of a topology are tried for one group, the largest first."""
 
 
 class _Choice(NamedTuple):

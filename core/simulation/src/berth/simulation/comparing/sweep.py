@@ -153,7 +153,7 @@ def one(subject: SweepInput, run: SweepRun) -> SimulationSummary:
 
 
 def in_processes(jobs: int) -> Work:
-    """So many runs at a time, each in a process of this machine."""
+    """This many runs at a time, each in a process of this machine."""
 
     def work(subject: SweepInput, runs: Sequence[SweepRun]) -> Iterator[tuple[SweepRun, SimulationSummary]]:
         with ProcessPoolExecutor(min(jobs, len(runs)), get_context("spawn")) as pool:
