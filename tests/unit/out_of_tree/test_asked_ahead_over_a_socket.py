@@ -103,15 +103,16 @@ class Scheduling:
     async def schedule(self, labels):
         """Decide on pods of these kinds, which wait together, each reserved while the next is decided on.
 
-        Those that are refused leave the cache when all are decided on: how many cycles still see one is a
-        race between two answers of the plugin, and either outcome is right.
+        What becomes of the reservations is applied and reported when all are decided on, in the pods' order:
+        which answer of the plugin comes first, and how many cycles still see a pod that is refused, are
+        races that have no wrong outcome.
         """
         for label in labels:
             self.count += 1
             document = documents.make_pod(f"p{self.count}", labels={"app": label}, requests={"cpu": "100m"})
             document["spec"]["schedulerName"] = PROFILE
             self.queue.add(self._pod(msgspec.json.encode(document)))
-        reserving = []
+        assumed, reserving = [], []
         while (info := self.queue.pop()) is not None:
             self.cache.update_snapshot(self.snapshot)
             name, said, state = await self.side.decide(info.pod)
@@ -120,21 +121,18 @@ class Scheduling:
             if name:
                 placed = info.pod.placed_on(name)
                 self.cache.assume_pod(placed)
-                reserving.append(asyncio.create_task(self._reserve(placed, state)))
-        for placed in await asyncio.gather(*reserving):
-            if placed is not None:
+                assumed.append((placed, state))
+                record = state.read(CycleRecord)
+                reserve = self.side.framework.run_reserve(state, placed, name, record)
+                reserving.append(asyncio.create_task(reserve))
+        for (placed, state), status in zip(assumed, await asyncio.gather(*reserving), strict=True):
+            self.reported.append((placed.name, status.code, status.reasons))
+            if status.ok:
+                self.placed.append((placed, state))
+            else:
+                record = state.read(CycleRecord)
+                await self.side.framework.run_unreserve(state, placed, placed.node_name, record)
                 self.cache.forget_pod(placed)
-
-    async def _reserve(self, placed, state):
-        """The pod if it was refused."""
-        framework, record = self.side.framework, state.read(CycleRecord)
-        status = await framework.run_reserve(state, placed, placed.node_name, record)
-        self.reported.append((placed.name, status.code, status.reasons))
-        if status.ok:
-            self.placed.append((placed, state))
-            return None
-        await framework.run_unreserve(state, placed, placed.node_name, record)
-        return placed
 
     def confirm(self, number):
         """A binding is observed."""
