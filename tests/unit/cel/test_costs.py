@@ -6,7 +6,7 @@ import pytest
 
 from berth.cel import CELError, CostLimitError, metered_program, program
 from berth.cel.metering import COST_LIMIT, WORK_FOR_COST, Evaluation
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import ENTRY_BYTES, BoundedCache
 
 VARIABLES = {
     "device": {"driver": "gpu.example", "attributes": {"d": {"model": "a100", "on": True}}},
@@ -102,12 +102,12 @@ def test_an_expression_has_at_most_as_many_characters_as_asked_for():
 def test_the_cache_of_programs_is_bounded_by_the_length_of_texts(monkeypatch):
     """Of many expressions those asked for last stay compiled, as many as the length of their texts allows."""
     programs = import_module("berth.cel.program")
-    monkeypatch.setattr(programs, "_programs", LruEntries(1000))
+    monkeypatch.setattr(programs, "_programs", BoundedCache(1000))
     first, *_, last = (metered_program(f"{number:0100} == 1") for number in range(100))
 
     assert last is metered_program(f"{99:0100} == 1")
     assert first is not metered_program(f"{0:0100} == 1")
-    assert len(programs._programs) == 1000 // (105 + 64)
+    assert len(programs._programs) == 1000 // (105 + ENTRY_BYTES)
 
 
 @pytest.mark.parametrize(

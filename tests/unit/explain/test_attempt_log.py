@@ -5,6 +5,7 @@ import pytest
 from berth.explain.attempt_log import ATTEMPTS_PER_POD, AttemptLog, summary
 from berth.framework.status import SUCCESS, failed, unschedulable
 from berth.pod_groups.group_result import group_unschedulable
+from berth.snapshot.bounded_cache import ENTRY_BYTES
 from berth.testing.builders import make_pod
 from tests.fakes import new_record
 
@@ -75,7 +76,7 @@ def test_the_pod_tried_longest_ago_is_forgotten_first():
 
 def test_messages_are_bounded_together():
     """Long ones cost others their place, the oldest first."""
-    log = AttemptLog(max_characters=35)
+    log = AttemptLog(max_characters=3 * ENTRY_BYTES + 35)
     for name in ("a", "b", "a", "c"):
         record = attempt(name)
         record.status = unschedulable("x" * 10)

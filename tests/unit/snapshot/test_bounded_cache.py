@@ -1,4 +1,4 @@
-"""What was asked for of late is kept within a number of bytes."""
+"""The least recently used entries are evicted, within bytes and a number of entries."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from berth.framework.runtime import ProfilePlugins
 from berth.objects.label_selector import from_labels
 from berth.snapshot.bounded_cache import ENTRY_BYTES, BoundedCache, size_of
 
-STEPS = st.lists(st.tuples(st.sampled_from(["put", "get", "discard"]), st.integers(0, 9)), max_size=60)
+STEPS = st.lists(st.tuples(st.sampled_from(["put", "get", "drop"]), st.integers(0, 9)), max_size=60)
 
 
 def of_entries(n):
@@ -22,7 +22,7 @@ def test_what_is_asked_for_stays():
     recent = of_entries(4)
     recent.put("asked", 1, 100)
     for i in range(10):
-        assert recent["asked"] == 1
+        assert recent.get("asked") == 1
         recent.put(i, i, 100)
 
     assert recent.peek("asked") == 1
@@ -33,10 +33,22 @@ def test_what_goes_is_answered():
     """Each entry that has to go is answered once, one that is too large at once."""
     recent = of_entries(4)
 
-    assert ["huge"] == recent.put("large", "huge", 1000)
     gone = [value for i in range(8) for value in recent.put(i, i, 100)]
     assert [0, 1, 2, 3] == gone
+    assert ["huge"] == recent.put("large", "huge", 1001)
     assert [4, 5, 6, 7] == [recent.peek(i) for i in range(4, 8)]
+
+
+def test_the_number_of_entries_is_bounded():
+    """Without sizes the oldest of too many entries is evicted; a value that is read again is not."""
+    recent = BoundedCache(max_entries=2)
+    recent.put("a", 1)
+    recent.put("b", 2)
+    recent.get("a")
+
+    assert [2] == recent.put("c", 3)
+    assert ["a", "c"] == list(recent)
+    assert [3, 1] == list(recent.newest())
 
 
 @given(steps=STEPS)
@@ -45,9 +57,9 @@ def test_the_bytes_are_those_of_what_is_kept(steps):
     recent, kept = of_entries(5), {}
     for step, key in steps:
         if step == "get":
-            assert recent[key] == kept.get(key)
-        elif step == "discard":
-            recent.discard(key)
+            assert recent.get(key) == kept.get(key)
+        elif step == "drop":
+            recent.drop(key)
             kept.pop(key, None)
         elif key not in kept:
             for gone in recent.put(key, key, 100):

@@ -30,7 +30,7 @@ from berth.cel.syntax import (
     parse,
 )
 from berth.cel.values import BYTES_FOR_WORK, NONE, OptionalValue, is_number, type_name
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 
 Variables = Mapping[str, Any]
 
@@ -80,9 +80,8 @@ class MeteredProgram:
 
 CACHED_CHARACTERS: Final = 2**18
 """Of the texts of all programs that are cached: a program takes a few hundred bytes for each."""
-CHARACTERS_BESIDES_TEXT: Final = 64
 
-_programs: LruEntries[tuple[str, int, int], MeteredProgram] = LruEntries(CACHED_CHARACTERS)
+_programs: BoundedCache[tuple[str, int, int], MeteredProgram] = BoundedCache(CACHED_CHARACTERS)
 
 
 def metered_program(
@@ -93,7 +92,7 @@ def metered_program(
     known = _programs.get(key)
     if known is None:
         known = MeteredProgram(parse(text, max_length=max_length), cost_limit)
-        _programs.put(key, known, len(text) + CHARACTERS_BESIDES_TEXT)
+        _programs.put(key, known, len(text))
     return known
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from berth.framework.handle import Nominator
 from berth.objects.pods.pod import Pod
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.growing import Ints, Mask, Rows
-from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
@@ -65,7 +65,7 @@ class NominatedPods:
         self._position = -1
         self._pods: dict[str, list[PodInfo]] = {}
         self._node_of: dict[str, str] = {}
-        self._columns: LruEntries[int, _Columns] = LruEntries(max_entries=PRIORITIES_REMEMBERED)
+        self._columns: BoundedCache[int, _Columns] = BoundedCache(max_entries=PRIORITIES_REMEMBERED)
 
     def any(self) -> bool:
         """Whether any pod is nominated to a node."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, FitError
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 
 MAX_PODS = 20_000
 ATTEMPTS_PER_POD = 5
@@ -52,7 +52,7 @@ class AttemptLog:
     """Summaries by pod UID, the pods that were tried longest ago forgotten first."""
 
     def __init__(self, max_pods: int = MAX_PODS, max_characters: int = MAX_CHARACTERS) -> None:
-        self._by_uid: LruEntries[str, TriedPod] = LruEntries(max_characters, max_pods)
+        self._by_uid: BoundedCache[str, TriedPod] = BoundedCache(max_characters, max_pods)
 
     def on_record(self, record: CycleRecord) -> None:
         """Take note of a finished attempt."""

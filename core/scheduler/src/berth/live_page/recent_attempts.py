@@ -12,7 +12,7 @@ import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord, Interval
 from berth.objects.pods.pod import Pod
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.telemetry.traces.trace_shape import TraceShape
 
 KEPT_TIMELINES = 12
@@ -73,10 +73,10 @@ class RecentAttempts:
     def __init__(self) -> None:
         self.attempts = 0
         self.scheduled = 0
-        self._failed: LruEntries[str, tuple[str, str]] = LruEntries(max_entries=KEPT_FAILED)
+        self._failed: BoundedCache[str, tuple[str, str]] = BoundedCache(max_entries=KEPT_FAILED)
         self._timelines: deque[AttemptTimeline] = deque(maxlen=KEPT_TIMELINES)
         self._latest_ns = -BETWEEN_TIMELINES_NS
-        self._calls: LruEntries[str, _Calls] = LruEntries(max_entries=MAX_PLUGINS)
+        self._calls: BoundedCache[str, _Calls] = BoundedCache(max_entries=MAX_PLUGINS)
 
     def on_record(self, record: CycleRecord) -> None:
         """Take note of a finished attempt."""

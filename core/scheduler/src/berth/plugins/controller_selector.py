@@ -94,11 +94,11 @@ class ControllerSelectors:
     def _remembered(self, key: tuple[str, ...], asked: tuple[Asked, ...], controller: Asked) -> Selector:
         if self._generation != self.generation:
             self._forget_what_is_gone()
-        known = self._known[key]
+        known = self._known.get(key)
         if known is not None:
             if (known.services, known.controller) == (asked, controller):
                 return known.selector
-            self._known.discard(key)
+            self._known.drop(key)
         selector = _joined(asked, controller)
         size = ENTRY_BYTES * sum(map(_entries, asked), _entries(controller))
         self._known.put(key, _Known(asked, controller, selector), size)
@@ -112,11 +112,11 @@ class ControllerSelectors:
             "ReplicaSet": listers.replica_sets,
             "StatefulSet": listers.stateful_sets,
         }
-        for key in self._known.all_keys():
+        for key in list(self._known):
             namespace, kind, name, *services = key
             owned = kind not in stores or stores[kind].get(name, namespace) is not None
             if not owned or any(listers.services.get(each, namespace) is None for each in services):
-                self._known.discard(key)
+                self._known.drop(key)
 
 
 def _means(service: Service, pod: Pod) -> bool:

@@ -20,8 +20,8 @@ from berth.plugins.dynamic_resources.devices import Device, DeviceSelectorError
 from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices
 from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.growing import Ints
-from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.snapshot import Snapshot
 
 
@@ -89,7 +89,7 @@ class DeviceOffers:
         self._slices = listers.slice_tracker
         self._supply = Supply(Inventory(()), DeviceUsage(listers.claim_tracker), Features())
         self._inventory_of = 0
-        self._counts: LruEntries[tuple[str, ...], _Counts] = LruEntries(MAX_BYTES)
+        self._counts: BoundedCache[tuple[str, ...], _Counts] = BoundedCache(MAX_BYTES)
         """By the selectors of a class."""
 
     def backed(self, resources: Iterable[str], requests: Mapping[str, int]) -> dict[str, DeviceClass]:

@@ -18,8 +18,8 @@ from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.pod_groups.members import Member
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.growing import Rows
-from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.pod_group_states import AnyKey, PodGroupState
 from berth.snapshot.snapshot import Snapshot
 
@@ -76,8 +76,8 @@ class PlanMemory:
 
     reached: Callable[[], Hashable]
     _at: Hashable = None
-    _kept: LruEntries[Place, tuple[Planning, Planned]] = field(
-        default_factory=lambda: LruEntries(max_entries=MAX_GROUPS)
+    _kept: BoundedCache[Place, tuple[Planning, Planned]] = field(
+        default_factory=lambda: BoundedCache(max_entries=MAX_GROUPS)
     )
 
     def __len__(self) -> int:

@@ -18,9 +18,9 @@ from berth.objects.pods.host_ports import HostPort
 from berth.plugins.node_resources_fit import NodeResourcesFit
 from berth.plugins.node_resources_fit.filtering import FitRequest
 from berth.preemption.victims import Seniority, by_importance, lower_priority
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.growing import Ints, Mask, Rows, grown
 from berth.snapshot.columns.resource_columns import write
-from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.pod_sums import BEFORE_REQUESTS, added_up, places_of
@@ -164,7 +164,7 @@ class Screening:
     """Remembers the columns of the priorities that asked last; follows one snapshot."""
 
     def __init__(self) -> None:
-        self._beneath: LruEntries[int, LowerPriorityPods] = LruEntries(max_entries=PRIORITIES_REMEMBERED)
+        self._beneath: BoundedCache[int, LowerPriorityPods] = BoundedCache(max_entries=PRIORITIES_REMEMBERED)
 
     def beneath(self, priority: int, nodes: Snapshot) -> LowerPriorityPods:
         """The pods below that priority as they are now."""

@@ -1,6 +1,12 @@
-"""A cache that is bounded in bytes, for results that depend on what users write."""
+"""A cache that is bounded in bytes, in entries, or in both; the least recently used entry is evicted first.
 
-from collections.abc import Callable, Hashable
+Results that depend on what users write are kept in one: different inputs without end take no more memory.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
+from math import inf
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
@@ -16,95 +22,97 @@ BYTES_WRITTEN = 16
 """About how many bytes a value takes at most for each byte of it as JSON."""
 
 
-class BoundedCache(dict[K, V | None], Generic[K, V]):
-    """Values by key, evicted roughly in LRU order; `cache[key]` is None where there is no value.
+class BoundedCache(Generic[K, V]):
+    """Values by key, each with the memory that it takes with its key."""
 
-    There are two generations. A value that is put in or read is in the young one, where a read costs what a
-    dictionary's does. Once the young one holds half of the bytes it becomes the old one, and the old one is
-    dropped. A value larger than the half is not kept.
-    """
+    __slots__ = ("_entries", "_max_entries", "_sizes", "max_bytes", "size_bytes")
 
-    __slots__ = ("_half_bytes", "_old", "_old_bytes", "_sizes", "_young_bytes")
-
-    def __init__(self, max_bytes: int) -> None:
-        super().__init__()
-        self._half_bytes = max_bytes // 2
-        self._old: dict[K, V | None] = {}
+    def __init__(self, max_bytes: float = inf, max_entries: float = inf) -> None:
+        self.max_bytes = max_bytes
+        self._max_entries = max_entries
+        self.size_bytes = 0
+        """About how much memory is in use."""
+        self._entries: OrderedDict[K, V] = OrderedDict()
         self._sizes: dict[K, int] = {}
-        self._young_bytes = self._old_bytes = 0
 
-    def __missing__(self, key: K) -> V | None:
-        """The value from the old generation, moved to the young one."""
-        value = self._old.pop(key, None)
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[K]:
+        """The keys, least recently used first."""
+        return iter(self._entries)
+
+    def get(self, key: K) -> V | None:
+        """The value, which counts as used; None where there is none."""
+        value = self._entries.get(key)
         if value is not None:
-            self[key] = value
-            self._young_bytes += self._sizes[key]
-            self._old_bytes -= self._sizes[key]
+            self._entries.move_to_end(key)
         return value
 
-    @property
-    def size_bytes(self) -> int:
-        """About how much memory is in use."""
-        return self._young_bytes + self._old_bytes
-
     def peek(self, key: K) -> V | None:
-        """The value, without counting as asked for."""
-        return self.get(key) if key in self else self._old.get(key)
+        """The value, without counting as used."""
+        return self._entries.get(key)
+
+    def values(self) -> Iterator[V]:
+        """The values, least recently used first."""
+        return iter(self._entries.values())
+
+    def oldest(self) -> tuple[V, int] | None:
+        """The least recently used value and the bytes that its entry takes."""
+        key = next(iter(self._entries), None)
+        return None if key is None else (self._entries[key], self._sizes[key])
+
+    def newest(self, count: int | None = None) -> Iterator[V]:
+        """All values, or the first `count`, most recently used first."""
+        return islice(reversed(self._entries.values()), count)
 
     def may_keep(self, size_bytes: int) -> bool:
-        """Whether a value that takes, with its key, so many bytes would be kept."""
-        return size_bytes + ENTRY_BYTES <= self._half_bytes
+        """Whether a value that takes this many bytes with its key would be kept."""
+        return size_bytes + ENTRY_BYTES <= self.max_bytes
 
-    def put(self, key: K, value: V, size_bytes: int) -> list[V]:
-        """Keep a value that takes, with its key, so many bytes; answers the values that had to go.
+    def put(self, key: K, value: V, size_bytes: int = 0) -> list[V]:
+        """Keep a value as the one used last; returns the values that were evicted for it.
 
-        The key has none yet.
+        A value that is too large for the cache is returned at once, and evicts no other.
         """
+        self.drop(key)
         if not self.may_keep(size_bytes):
             return [value]
-        size_bytes += ENTRY_BYTES
-        gone = self._age() if self._young_bytes + size_bytes > self._half_bytes else []
-        self[key] = value
-        self._sizes[key] = size_bytes
-        self._young_bytes += size_bytes
+        self._entries[key] = value
+        self._sizes[key] = size_bytes + ENTRY_BYTES
+        self.size_bytes += size_bytes + ENTRY_BYTES
+        evicted = []
+        while len(self._entries) > self._max_entries or self.size_bytes > self.max_bytes:
+            evicted.append(self.pop_oldest())
+        return evicted
+
+    def pop_oldest(self) -> V:
+        """Drop the least recently used value, and return it. Raises: KeyError where there is none."""
+        key, value = self._entries.popitem(last=False)
+        self.size_bytes -= self._sizes.pop(key)
+        return value
+
+    def drop(self, key: K) -> None:
+        """Drop the key's value, if it has one."""
+        size = self._sizes.pop(key, None)
+        if size is not None:
+            del self._entries[key]
+            self.size_bytes -= size
+
+    def clear(self) -> list[V]:
+        """Drop all values, and return them."""
+        gone = [*self._entries.values()]
+        self._entries.clear()
+        self._sizes.clear()
+        self.size_bytes = 0
         return gone
-
-    def all_keys(self) -> list[K]:
-        """The keys of both generations."""
-        return [*self, *self._old]
-
-    def discard(self, key: K) -> None:
-        """Drop a value, if it is here."""
-        if key in self:
-            del self[key]
-            self._young_bytes -= self._sizes.pop(key)
-        elif key in self._old:
-            del self._old[key]
-            self._old_bytes -= self._sizes.pop(key)
-
-    def clear(self) -> None:
-        """Drop everything."""
-        super().clear()
-        self._old, self._sizes = {}, {}
-        self._young_bytes = self._old_bytes = 0
-
-    def _age(self) -> list[V]:
-        """Let what is young be old, and answer what was old; all, where much that is young had been old."""
-        gone = [*self._old.items()]
-        if self._young_bytes > self._half_bytes:
-            gone += self.items()
-            super().clear()
-            self._young_bytes = 0
-        for key, _ in gone:
-            del self._sizes[key]
-        self._old, self._old_bytes = dict(self), self._young_bytes
-        super().clear()
-        self._young_bytes = 0
-        return [value for _, value in gone if value is not None]
 
 
 def size_of(value: Any) -> int:
-    """About how many bytes a value takes with all that it is made of."""
+    """About how many bytes a value takes, with everything that it refers to."""
     return BYTES_WRITTEN * len(_encode(value))
 
 

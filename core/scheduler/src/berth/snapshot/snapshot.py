@@ -298,7 +298,7 @@ class Snapshot:
 
     def fact(self, question: Hashable, compute: Callable[["Snapshot"], F]) -> F:
         """The same of any kind, about the whole snapshot whatever rows this table has."""
-        known: F | None = self._answers[question]
+        known: F | None = self._answers.get(question)
         if known is None:
             known = compute(self.whole)
             self._answers.put(question, known, known.nbytes + size_of(question))
@@ -306,10 +306,10 @@ class Snapshot:
 
     def fact_in_steps(self, question: Hashable, compute: Callable[["Snapshot"], Steps[F]]) -> Steps[F]:
         """The same as `fact`, worked out in steps between which nothing of the snapshot changes."""
-        known: F | None = self._answers[question]
+        known: F | None = self._answers.get(question)
         if known is None:
             known = yield from compute(self.whole)
-            if self._answers[question] is None:
+            if self._answers.get(question) is None:
                 self._answers.put(question, known, known.nbytes + size_of(question))
         return known
 

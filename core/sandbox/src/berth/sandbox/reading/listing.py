@@ -17,7 +17,7 @@ from berth.sandbox.reading.views import ObjectView
 from berth.sandbox.reading.watch import Matches, Watch
 from berth.sandbox.request import JSON, CompleteAnswer, ReceivedRequest
 from berth.sandbox.store import Collection, Compacted, Json, SandboxStore, StoredObject, encode
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 
 _PAGE_GONE: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -33,7 +33,9 @@ class Lists:
     def __init__(self, store: SandboxStore) -> None:
         self._store = store
         # Entries never change, so the rest of a list at its revision is a list of references.
-        self._open: LruEntries[str, tuple[int, list[StoredObject]]] = LruEntries(max_entries=_MAX_OPEN_LISTS)
+        self._open: BoundedCache[str, tuple[int, list[StoredObject]]] = BoundedCache(
+            max_entries=_MAX_OPEN_LISTS
+        )
 
     def answer_list(
         self, request: ReceivedRequest, resource: ServedResource, namespace: str, view: ObjectView

@@ -23,7 +23,7 @@ from berth.evaluation.caching.signatures import Signature, Signatures
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.objects.pods.pod import Pod
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.snapshot import Snapshot
 
 MAX_BYTES = 64 << 20
@@ -43,10 +43,10 @@ class EquivalenceCache:
         self.outcomes: Counter[str] = Counter()
         """Cycles by what the lookup found: the label values of berth_equal_pods_total."""
         self._snapshot = snapshot
-        self._last_use: LruEntries[Key, int] = LruEntries(max_entries=MAX_REMEMBERED)
+        self._last_use: BoundedCache[Key, int] = BoundedCache(max_entries=MAX_REMEMBERED)
         """The last cycle that looked a class up, for classes without an entry."""
         self._cycle = 0
-        self._entries: LruEntries[Key, CachedEvaluation] = LruEntries(max_bytes)
+        self._entries: BoundedCache[Key, CachedEvaluation] = BoundedCache(max_bytes)
         self._columns: dict[tuple[str, str], PluginColumns] = {}
         self._profiles: dict[str, tuple[ProfilePlugins, Signatures]] = {}
 

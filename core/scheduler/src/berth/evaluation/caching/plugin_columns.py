@@ -12,8 +12,8 @@ from typing import NamedTuple
 from berth.evaluation.caching.answer_columns import MAX_REASONS, AnswerColumns
 from berth.evaluation.caching.dirty_rows import ChangedRows
 from berth.objects.pods.pod import Pod
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.row_journal import RowJournal
-from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.snapshot import Snapshot
 
 ROW_BYTES = 12
@@ -61,7 +61,7 @@ class PluginColumns:
     def __init__(self, nodes: Snapshot, max_bytes: int = MAX_BYTES) -> None:
         self._nodes = nodes
         self._cache_key: Hashable = None
-        self._entries: LruEntries[Hashable, _Entry] = LruEntries(max_bytes, MAX_SIGNATURES)
+        self._entries: BoundedCache[Hashable, _Entry] = BoundedCache(max_bytes, MAX_SIGNATURES)
 
     def __len__(self) -> int:
         """The number of signatures."""

@@ -81,7 +81,7 @@ class Signatures:
         return self._interned((plugins.features, *signatures), plugins, size_bytes)
 
     def _interned(self, signed: Hashable, plugins: NodePlugins, size_bytes: int = 0) -> Signature:
-        known = self._known[signed]
+        known = self._known.get(signed)
         if known is None:
             known = Signature(plugins)
             self._known.put(signed, known, size_bytes or size_of(signed))

@@ -13,7 +13,7 @@ from berth.event_handlers.handler import ResourceHandler
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 
 T = TypeVar("T", bound=TypedObject)
 
@@ -34,7 +34,9 @@ class RawObjects(Generic[T]):
         self.keeps_earlier = False
         self._bytes: dict[str, bytes] = {}
         self._versions: dict[str, str] = {}
-        self._earlier: LruEntries[tuple[str, str], bytes] = LruEntries(MAX_EARLIER_BYTES, EARLIER_VERSIONS)
+        self._earlier: BoundedCache[tuple[str, str], bytes] = BoundedCache(
+            MAX_EARLIER_BYTES, EARLIER_VERSIONS
+        )
 
     def get(self, uid: str) -> bytes:
         """The object as JSON, empty where it is not known."""

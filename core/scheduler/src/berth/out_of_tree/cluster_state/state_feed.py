@@ -19,8 +19,8 @@ from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominatio
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.row_journal import RowJournal
-from berth.snapshot.lru_entries import LruEntries
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.snapshot.snapshot_step import SnapshotStep
@@ -89,7 +89,7 @@ class StateFeed:
         self.followers: list[FeedFollower] = []
         self._names: list[str] = []
         self._rows: dict[str, int] = {}
-        self._deltas: LruEntries[int, state_pb2.Delta] = LruEntries(MAX_KEPT_BYTES, KEPT_DELTAS)
+        self._deltas: BoundedCache[int, state_pb2.Delta] = BoundedCache(MAX_KEPT_BYTES, KEPT_DELTAS)
         """By generation, the newest used last."""
         self._patched: dict[str, Pod] = {}
         self._sent_as_assumed: set[str] = set()

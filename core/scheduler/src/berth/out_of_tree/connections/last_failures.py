@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree.plugin_log import PluginLog
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class LastFailures:
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
         self._log = PluginLog(log)
-        self._by_kind: LruEntries[tuple[str, str, FailurePolicy], Failure] = LruEntries(
+        self._by_kind: BoundedCache[tuple[str, str, FailurePolicy], Failure] = BoundedCache(
             max_entries=MAX_FAILURES
         )
 

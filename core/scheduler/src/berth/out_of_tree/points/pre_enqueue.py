@@ -24,7 +24,7 @@ from berth.out_of_tree.points.sidecar_point import (
     named_alone,
 )
 from berth.out_of_tree.queueing.waiting_hints import WaitingHints
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 from berth_plugin_proto import scheduling_pb2
 
 _NO_VERDICTS = frozenset({Code.SKIP, Code.WAIT})
@@ -46,7 +46,7 @@ class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         super().__init__(caller, handle, look_ahead, cached)
         self._hints = hints
         self._held: dict[str, Pod] = {}
-        self._sent: LruEntries[str, None] = LruEntries(max_entries=MAX_FAILED_PODS)
+        self._sent: BoundedCache[str, None] = BoundedCache(max_entries=MAX_FAILED_PODS)
         """The pods whose event says that the plugin holds them back, by UID."""
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

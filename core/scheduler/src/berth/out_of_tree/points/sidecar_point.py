@@ -25,7 +25,7 @@ from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.points.asking_ahead import LookAhead
 from berth.out_of_tree.points.metadata_patch import MetadataPatch
 from berth.out_of_tree.points.response_validity import ResponseValidity
-from berth.snapshot.lru_entries import LruEntries
+from berth.snapshot.bounded_cache import BoundedCache
 from berth_plugin_proto import identity_pb2
 
 FILTER = identity_pb2.EXTENSION_POINT_FILTER
@@ -90,7 +90,7 @@ class SidecarPoint(Plugin):
         self.leaving = False
         """Whether only attempts that began with it are still its business."""
         self._handle = handle
-        self._failed: LruEntries[str, Pod] = LruEntries(max_entries=MAX_FAILED_PODS)
+        self._failed: BoundedCache[str, Pod] = BoundedCache(max_entries=MAX_FAILED_PODS)
         """By UID, the pods that failed for the plugin since it answered last; of too many the latest."""
         self._pinned: dict[tuple[str, int], Caller] = {}
 

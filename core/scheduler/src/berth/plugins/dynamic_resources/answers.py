@@ -29,8 +29,8 @@ from berth.plugins.dynamic_resources.devices import Device, DeviceKind, DeviceSe
 from berth.plugins.dynamic_resources.inventory import Inventory, PoolPart, ReachableDevices, Shape
 from berth.plugins.dynamic_resources.picking import Pick
 from berth.plugins.dynamic_resources.supply import Supply
+from berth.snapshot.bounded_cache import BoundedCache
 from berth.snapshot.columns.growing import Ints
-from berth.snapshot.lru_entries import LruEntries
 
 MAX_BYTES = 32 << 20
 """For all questions of a profile together."""
@@ -269,7 +269,7 @@ class KnownAnswers:
     """The answers of the questions that were asked last."""
 
     def __init__(self) -> None:
-        self._entries: LruEntries[Hashable, DeviceAnswers] = LruEntries(MAX_BYTES)
+        self._entries: BoundedCache[Hashable, DeviceAnswers] = BoundedCache(MAX_BYTES)
         self._latest: Hashable = None
         """The key of the question that was asked last: its answers may have grown since."""
 

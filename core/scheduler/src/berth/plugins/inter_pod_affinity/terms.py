@@ -140,7 +140,7 @@ class OwnTermsReader:
             self._known.clear()
             self._generation = self._listers.namespaces.generation
         written = encode((pod.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
-        known = self._known[written]
+        known = self._known.get(written)
         if known is None:
             known = yield from own_terms(pod, self._listers)
             size = size_of((known.near, [*known.near_keys], [*known.away], [*known.preferred]))

@@ -84,12 +84,12 @@ class AttachedVolumes:
 
         Shapes: result int64 (n,).
         """
-        column = self._columns[driver]
+        column = self._columns.get(driver)
         if column is None or len(column) < n:
             column = np.zeros(max(n, len(self._names)), dtype=np.int64)
             counts = self._used.get(driver, NOWHERE)
             column[[*counts]] = [*counts.values()]
-            self._columns.discard(driver)
+            self._columns.drop(driver)
             self._columns.put(driver, column, column.nbytes + size_of(driver))
         return column[:n]
 
@@ -218,7 +218,7 @@ class AttachedVolumes:
             if column is not None and row < len(column):
                 column[row] += sign
             else:
-                self._columns.discard(volume.driver)
+                self._columns.drop(volume.driver)
 
 
 def _may_count(volume: PlacedVolume) -> bool:

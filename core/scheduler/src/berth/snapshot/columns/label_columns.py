@@ -159,7 +159,7 @@ class LabelColumns:
             return self._empty
         if rows.flags is not None:
             return self._columns.setdefault(key, self._made(key, rows.rows()))
-        known = self._sparse[key]
+        known = self._sparse.get(key)
         if known is None:
             known = self._made(key, rows.rows())
             self._sparse.put(key, known, known.ids.nbytes + rows.count * 200)
@@ -197,14 +197,14 @@ class LabelColumns:
         """Carry a row over to another that was dropped."""
         self._keys.move_row(source, target)
         for key in self._keys.on(target):
-            self._sparse.discard(key)
+            self._sparse.drop(key)
             if key in self._columns:
                 self._columns[key].move_row(source, target)
 
     def _write(self, row: int, keys: Collection[str], labels: Mapping[str, str]) -> None:
         many = len(keys) > MANY_LABELS
-        for key in [key for key in self._sparse.all_keys() if key in keys] if many else keys:
-            self._sparse.discard(key)
+        for key in [key for key in list(self._sparse) if key in keys] if many else keys:
+            self._sparse.drop(key)
         columns = self._columns
         for key in [key for key in columns if key in keys] if many else [k for k in keys if k in columns]:
             columns[key].set_row(row, labels.get(key))

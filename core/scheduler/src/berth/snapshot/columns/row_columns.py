@@ -39,7 +39,7 @@ class RowColumns(Generic[T]):
 
         It is not to be written to, and changes with the next rows that do.
         """
-        known, end = self._known[key], self._changes.end
+        known, end = self._known.get(key), self._changes.end
         if known is None:
             known = _Column(make(table), of_row(table), end)
             self._known.put(key, known, known.values.nbytes + size_of(key))

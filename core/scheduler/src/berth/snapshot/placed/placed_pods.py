@@ -125,7 +125,7 @@ class PlacedPods:
         self.terms.forget_sums()
 
     def _counts(self, question: PodQuery) -> Counts:
-        asked = self._asked[question]
+        asked = self._asked.get(question)
         return self._ask(question) if asked is None else asked.counts
 
     def grow(self, capacity: int) -> None:
@@ -153,10 +153,21 @@ class PlacedPods:
                     self._answering_size += 1
         if kept:
             self._asked_by_selector.add(asked, asked.rules)
-            for gone in self._asked.put(question, asked, size):
-                self._asked_by_selector.discard(gone, gone.rules)
-                self._forget_answering()
+            self._evicted(self._asked.put(question, asked, size))
         return counts
+
+    def _evicted(self, evicted: list[_Asked]) -> None:
+        """Take evicted questions out of the index, and the columns of all classes with them.
+
+        Half of all questions go at a time: classes are matched anew only once in many new questions.
+        """
+        if not evicted:
+            return
+        while self._asked.size_bytes > self._asked.max_bytes / 2:
+            evicted.append(self._asked.pop_oldest())
+        for gone in evicted:
+            self._asked_by_selector.discard(gone, gone.rules)
+        self._forget_answering()
 
     def _columns_of(self, counted: _Counted) -> list[Counts]:
         """The columns that pods of the class count in, kept until one of these goes."""

@@ -167,7 +167,7 @@ class TermHolders:
         count_on(holders.rows, row, more)
         if not holders.rows:
             del self._holders[held]
-            self._columns.discard(held)
+            self._columns.drop(held)
             self._take_out(held)
 
     def _file(self, held: HeldTerms) -> None:
@@ -219,7 +219,7 @@ class TermHolders:
         further ones one for each term that is held for the first time since.
         """
         question = self._question(pod, namespace_labels)
-        known, end = self._known[question], self._changes.end
+        known, end = self._known.get(question), self._changes.end
         if known is not None and known.position == end:
             return known.about
         weights, asked = self._left(pod, known)
@@ -250,15 +250,15 @@ class TermHolders:
 
     def _question(self, pod: Pod, namespace_labels: Mapping[str, str]) -> "_Asking":
         """All that terms ask of a pod; labels of which there are many are hashed once."""
-        known = self._namespaces[pod.namespace]
+        known = self._namespaces.get(pod.namespace)
         if known is None or known.labels is not namespace_labels:
-            self._namespaces.discard(pod.namespace)
+            self._namespaces.drop(pod.namespace)
             known = _NamespaceLabels(namespace_labels)
             self._namespaces.put(pod.namespace, known, LABEL_BYTES * len(namespace_labels))
         return _Asking(pod.template.derived(class_of), known)
 
     def _remember(self, question: "_Asking", known: _Known) -> None:
-        self._known.discard(question)
+        self._known.drop(question)
         labels = len(question.pod_class.labels) + len(question.namespace.labels)
         size = LABEL_BYTES * labels + ENTRY_BYTES * sum(map(len, known.about.values()))
         self._known.put(question, known, size)
@@ -292,7 +292,7 @@ class TermHolders:
         return counts, sums
 
     def _in_domains_of_many(self, held: HeldTerms, division: Division) -> Ints:
-        counts = self._columns[held]
+        counts = self._columns.get(held)
         if counts is None:
             counts = Counts(self._capacity)
             counts.add_up(self._holders[held].rows)
