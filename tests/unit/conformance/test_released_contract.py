@@ -15,7 +15,6 @@ from tests.unit.conformance.running import process
 from tests.without_sdk import PROTO, WITHOUT_SDK
 
 SERVICE = "berth.plugin.v1.SchedulingService"
-NAME = "released-contract"
 UNSERVED = """
     async fn {method}(
         &self,
@@ -63,8 +62,12 @@ def one_more_call(proto):
     return proto.replace(head, f"{head}\n  rpc Undo(PreEnqueueRequest) returns (PreEnqueueResponse);")
 
 
-def plugin(tmp_path, protocol):
-    """The plugin's program, against the protocol in that folder. Raises: RuntimeError."""
+def plugin(tmp_path, name, protocol):
+    """The plugin's program, against the protocol in that folder; no other test builds one of that name.
+
+    Cargo takes packages of one name for one package, and a build for up to date if it began after the other's
+    files were written. Raises: RuntimeError.
+    """
     copy = tmp_path / "plugin"
     shutil.copytree(WITHOUT_SDK / "rust", copy, ignore=shutil.ignore_patterns("target"))
     stubs = (copy / "build.rs").read_text().replace("        .generate_default_stubs(true)\n", "")
@@ -72,14 +75,14 @@ def plugin(tmp_path, protocol):
     (copy / "build.rs").write_text(stubs.replace('"../../../proto"', f'"{protocol}"'))
     write_out(copy / "src")
     for manifest in (copy / "Cargo.toml", copy / "Cargo.lock"):
-        manifest.write_text(manifest.read_text().replace('name = "same-label"', f'name = "{NAME}"'))
-    return build(NAME, tmp_path / NAME, folder=copy)
+        manifest.write_text(manifest.read_text().replace('name = "same-label"', f'name = "{name}"'))
+    return build(name, tmp_path / name, folder=copy)
 
 
 @needs_cargo
 async def test_the_protocol_of_today_runs_a_plugin_of_the_released_contract(tmp_path):
     """It compiles without a method for what came later, such as placements, and is refused nowhere."""
-    program = await asyncio.to_thread(plugin, tmp_path, PROTO)
+    program = await asyncio.to_thread(plugin, tmp_path, "released-contract", PROTO)
 
     async with process(str(program)) as options:
         given = msgspec.structs.replace(options, arguments={"label": "team"}, trace_file=None)
@@ -97,4 +100,4 @@ def test_one_more_call_would_break_it(tmp_path):
     file.write_text(one_more_call(file.read_text()))
 
     with pytest.raises(RuntimeError, match=r"missing: `undo`"):
-        plugin(tmp_path, protocol)
+        plugin(tmp_path, "one-more-call", protocol)
