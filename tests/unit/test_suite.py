@@ -51,6 +51,23 @@ def test_slow_ones_come_first(workers):
         assert all(item in waiting for item in part[third : 2 * third])
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_slow_module_has_one_worker(workers):
+    """What its tests share is started once; all workers have as many tests."""
+    plain = ModuleType("plain")
+    tests = [
+        (f"tests/{folder}_{i}.py", j) for folder in ("e2e/test", "quick") for i in range(9) for j in "abcd"
+    ]
+    items = [SimpleNamespace(nodeid=f"{file}::test_{name}", module=plain) for file, name in tests]
+    ordered = slow_ones_first(items, workers)
+    size = len(ordered) // workers
+    parts = [ordered[size * worker : size * (worker + 1)] for worker in range(workers)]
+    files = [{item.nodeid.partition("::")[0] for item in part if "e2e" in item.nodeid} for part in parts]
+
+    assert {len(items)} == {len(set(map(id, ordered))), len(ordered)}
+    assert 9 == sum(map(len, files))
+
+
 def test_each_worker_begins_with_its_own_share():
     """And takes what is the others' afterwards, so that all have the same modules."""
     taken = [own_share_first("abcdefgh", f"gw{worker}", 3) for worker in range(3)]
