@@ -37,6 +37,7 @@ class Calls(PluginMetrics):
     """How long each question took, from asking to the answer read."""
 
     def __init__(self):
+        super().__init__()
         self.taken = []
 
     def called(self, plugin, method, outcome, seconds):

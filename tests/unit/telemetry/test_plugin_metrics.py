@@ -2,7 +2,6 @@
 
 import pytest
 
-from berth.telemetry.metrics.plugin_metrics import PrometheusPluginMetrics
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from tests.failures.reporting import reports
 
@@ -24,7 +23,7 @@ from tests.failures.reporting import reports
 def test_a_plugins_series_begin_at_zero(name, labels, count):
     """An alert on their increase needs a sample from before the first one."""
     metrics = SchedulerMetrics()
-    counted = PrometheusPluginMetrics(metrics.families)
+    counted = metrics.plugins
     read = metrics.registry.get_sample_value
     series = (name, {"plugin": "gpu-share", **labels})
 
@@ -38,7 +37,7 @@ def test_a_plugins_series_begin_at_zero(name, labels, count):
 
 def test_nodes_rejected_by_a_shadow_begin_at_zero():
     metrics = SchedulerMetrics()
-    counted = PrometheusPluginMetrics(metrics.families)
+    counted = metrics.plugins
 
     counted.compared("gpu-share", "default-scheduler", "same", 0)
 

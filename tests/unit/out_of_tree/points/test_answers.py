@@ -39,6 +39,7 @@ class Ignored(PluginMetrics):
     """Remembers what was ignored."""
 
     def __init__(self):
+        super().__init__()
         self.ignored_at = []
 
     def ignored(self, plugin, point):

@@ -56,6 +56,7 @@ class ByTeam(Plugin):
 
 class Counting(PluginMetrics):
     def __init__(self):
+        super().__init__()
         self.keys = {}
 
     def sorted(self, plugin, outcome, count):

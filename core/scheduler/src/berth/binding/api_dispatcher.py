@@ -27,14 +27,25 @@ from berth.binding.api_call import (
 from berth.framework.clock import Clock
 from berth.framework.handle import NO_ANNOTATIONS, ApiWriter, OnBound
 from berth.framework.ports.background import Background
+from berth.framework.ports.measurements import NO_MEASUREMENTS, Measurements
 from berth.objects.pods.pod import Pod, PodCondition
 
 
 class CallMetrics:
-    """Asynchronous API calls; this class counts nothing, telemetry's does."""
+    """Counts asynchronous API calls in the given measurements.
+
+    Source: pkg/scheduler/metrics/metrics.go AsyncAPICallsTotal (Kubernetes v1.36); KEP-5229.
+    """
+
+    def __init__(self, measurements: Measurements = NO_MEASUREMENTS) -> None:
+        self._measurements = measurements
 
     def executed(self, call_type: str, result: str, seconds: float) -> None:
-        """A call was made: async_api_call_execution_total and _duration_seconds."""
+        """Count a call that was made, and observe how long it took."""
+        self._measurements.count("scheduler_async_api_call_execution_total", call_type, result)
+        self._measurements.observe(
+            "scheduler_async_api_call_execution_duration_seconds", seconds, call_type, result
+        )
 
 
 class _Settled:

@@ -1,4 +1,4 @@
-"""What a scheduler counts, by the part that counts it; what is not given counts nothing."""
+"""What a scheduler counts, by the part that counts it; the defaults keep nothing."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def _ignore_profile(profile: str) -> None:
 
 
 class CoreMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """The metrics interfaces of a scheduler's parts.
+    """What the parts of a scheduler count with.
 
     `event_handled` observes the handling of a cluster event, by its label; `over_budget` counts a cycle of a
     profile that used more CPU than it may use.

@@ -1,10 +1,16 @@
-"""What plugins count of the volumes and devices that pods claim; telemetry gives the numbers their names.
+"""What plugins count of the volumes and devices that pods claim.
 
 Source: pkg/scheduler/metrics/metrics.go; framework/plugins/volumebinding/metrics (Kubernetes v1.36).
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
+
+from berth.framework.ports.measurements import NO_MEASUREMENTS, Measurements
+
+CLAIMS_CREATED = "scheduler_resourceclaim_creates_total"
+CLAIMS_CREATED_BY_ANY = "dynamic_resource_allocation_resourceclaim_creates_total"
+"""Its name in later releases, where controllers have the same series."""
 
 
 class VolumeStage(StrEnum):
@@ -25,15 +31,28 @@ class DeviceWait(StrEnum):
 
 
 class ClaimMetrics:
-    """Where the numbers go; this class counts nothing, telemetry's does."""
+    """Counts in the given measurements."""
+
+    def __init__(self, measurements: Measurements = NO_MEASUREMENTS) -> None:
+        self._measurements = measurements
 
     def volumes_failed(self, stage: VolumeStage) -> None:
-        """An error, not a rejection: volume_scheduling_stage_error_total."""
+        """Count an error of volume scheduling, not a rejection."""
+        self._measurements.count("scheduler_volume_scheduling_stage_error_total", stage)
 
     def claim_created(self, *, failed: bool) -> None:
-        """A claim for extended resources was created, or not: resourceclaim_creates_total."""
+        """Count a claim that was created for a pod's extended resources, or could not be."""
+        result = "failure" if failed else "success"
+        self._measurements.count(CLAIMS_CREATED, result)
+        self._measurements.count(CLAIMS_CREATED_BY_ANY, result, "false", "", "Pod")
 
     def devices_awaited(
         self, profile: str, drivers: Iterable[str], outcome: DeviceWait, seconds: float
     ) -> None:
-        """A pod's wait for the devices of these drivers is over: dra_bindingconditions_*."""
+        """Count a pod's wait for devices, and observe how long it took, for each driver."""
+        for driver in drivers:
+            labels = profile, driver, outcome
+            self._measurements.count("scheduler_dra_bindingconditions_allocations_total", *labels)
+            self._measurements.observe(
+                "scheduler_dra_bindingconditions_wait_duration_seconds", seconds, *labels
+            )

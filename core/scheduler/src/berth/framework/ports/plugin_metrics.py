@@ -1,29 +1,69 @@
-"""The metrics interface of the host of plugins.
+"""What the host of sidecars counts.
 
-States are not pushed: `PluginHost.describe()` is read when metrics are collected.
+docs/protocol.md, "Failures" and "Hints", says what each number stands for. States are not counted:
+`PluginHost.describe()` is read when metrics are collected.
 """
+
+from berth.config.out_of_tree.sidecars import POLICY_POINTS
+from berth.framework.ports.measurements import NO_MEASUREMENTS, Measurements
+
+IGNORED = "berth_plugin_failures_ignored_total"
+REQUEUED = "berth_plugin_requeues_total"
+RESCUED = "berth_plugin_hint_misses_total"
 
 
 class PluginMetrics:
-    """Counters and durations of calls to sidecars; this class counts nothing, telemetry's does."""
+    """Counts in the given measurements."""
+
+    def __init__(self, measurements: Measurements = NO_MEASUREMENTS) -> None:
+        self._measurements = measurements
+        self._begun: set[str] = set()
 
     def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
-        """A call ended: ok, error (the plugin's own), failed, late, garbled, or refused (never made)."""
+        """Count a call: ok, error (the plugin's own), failed, late, garbled, or refused (never made).
+
+        How long it took is in the cycle's record.
+        """
+        del seconds
+        self._measurements.count("berth_plugin_calls_total", plugin, method, outcome)
+        if plugin not in self._begun:
+            self._begin(plugin)
 
     def ignored(self, plugin: str, point: str) -> None:
-        """A failure was passed over, as the failure policy says."""
+        """Count a failure that the failure policy ignores."""
+        self._measurements.count(IGNORED, plugin, point)
 
     def hinted(self, plugin: str, answer: str, count: int) -> None:
-        """So many pods got that answer about an event: Queue, QueueSkip or Error."""
+        """Count the pods that got that answer about an event: Queue, QueueSkip or Error."""
+        self._measurements.count("berth_plugin_hints_total", plugin, answer, by=count)
 
     def sorted(self, plugin: str, outcome: str, count: int) -> None:
-        """So many sort keys: given, changed, failed, late, or unknown (of pods it was not asked about)."""
+        """Count sort keys: given, changed, failed, late, or unknown (of pods it was not asked about)."""
+        self._measurements.count("berth_plugin_sort_keys_total", plugin, outcome, by=count)
 
     def requeued(self, plugin: str) -> None:
-        """The plugin asked for pods to be tried again."""
+        """Count a plugin's request that pods are tried again."""
+        self._measurements.count(REQUEUED, plugin)
 
     def rescued(self, plugin: str) -> None:
-        """A pod that the plugin had rejected was bound only because the five-minute flush tried it again."""
+        """Count a pod that the plugin had rejected and that was bound only by the five-minute flush."""
+        self._measurements.count(RESCUED, plugin)
 
     def compared(self, plugin: str, profile: str, outcome: str, nodes_rejected: int) -> None:
-        """An attempt was compared with a shadow's word, which would have turned so many nodes down."""
+        """Count an attempt that was compared with a shadow, and the nodes that it would have rejected."""
+        self._measurements.count("berth_plugin_shadow_attempts_total", plugin, profile, outcome)
+        self._measurements.count(
+            "berth_plugin_shadow_nodes_rejected_total", plugin, profile, by=nodes_rejected
+        )
+
+    def reset(self) -> None:
+        """Begin the series of each plugin anew with its next call."""
+        self._begun.clear()
+
+    def _begin(self, plugin: str) -> None:
+        """Export 0 of what may never be counted: increase() needs a sample from before the first one."""
+        self._begun.add(plugin)
+        for name in (RESCUED, REQUEUED):
+            self._measurements.count(name, plugin, by=0)
+        for point in POLICY_POINTS:
+            self._measurements.count(IGNORED, plugin, point.value, by=0)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter
 
-from berth.telemetry.metrics.histogram import Histogram
+from berth.telemetry.metrics.histogram import Histogram, Series
 
 
 def exponential(first: float, factor: float, count: int) -> tuple[float, ...]:
@@ -334,10 +334,9 @@ class Families:
         if workloads:
             counters += WORKLOAD_COUNTERS
             histograms += WORKLOAD_HISTOGRAMS
-        self.placement_labels = tuple(placements or ())
         if placements is not None:
-            counters += placement_counters(self.placement_labels)
-            histograms += placement_histograms(self.placement_labels)
+            counters += placement_counters(tuple(placements))
+            histograms += placement_histograms(tuple(placements))
         if asynchronous_calls:
             counters += CALL_COUNTERS
             histograms += CALL_HISTOGRAMS
@@ -345,3 +344,18 @@ class Families:
         self.histograms = {f.name: Histogram(f.name, f.text, f.labels, f.buckets) for f in histograms}
         for histogram in self.histograms.values():
             registry.register(histogram)
+        self.labels = {f.name: f.labels for f in (*counters, *histograms)}
+        """The labels of each metric that the release has."""
+
+    def counter(self, name: str, labels: Sequence[str]) -> Counter | None:
+        """The series with these label values, without those beyond its own; None without such a metric."""
+        if name not in self.labels:
+            return None
+        own = labels[: len(self.labels[name])]
+        return self.counters[name].labels(*own) if own else self.counters[name]
+
+    def series(self, name: str, labels: Sequence[str]) -> Series | None:
+        """The same of a histogram."""
+        if name not in self.labels:
+            return None
+        return self.histograms[name].labels(*labels[: len(self.labels[name])])

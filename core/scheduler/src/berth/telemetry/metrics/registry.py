@@ -19,18 +19,18 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as open_metrics_text
 from prometheus_client.registry import Collector
 
+from berth.binding.api_dispatcher import CallMetrics
 from berth.cache.cache import Cache
 from berth.config.feature_gates import FeatureGates
 from berth.framework.attempts.cycle_record import CycleRecord
-from berth.telemetry.metrics.call_metrics import PrometheusCallMetrics
-from berth.telemetry.metrics.claim_metrics import PrometheusClaimMetrics
-from berth.telemetry.metrics.histogram import Series
+from berth.framework.ports.claim_metrics import ClaimMetrics
+from berth.framework.ports.plugin_metrics import PluginMetrics
+from berth.pod_groups.pod_group_metrics import PodGroupMetrics
+from berth.preemption.preemption_metrics import PreemptionMetrics
+from berth.queue.queue_metrics import QueueMetrics
 from berth.telemetry.metrics.informer_metrics import InformerCollector
+from berth.telemetry.metrics.measured import MeasuredFamilies
 from berth.telemetry.metrics.metric_families import Families
-from berth.telemetry.metrics.plugin_metrics import PrometheusPluginMetrics
-from berth.telemetry.metrics.pod_group_metrics import PrometheusPodGroupMetrics
-from berth.telemetry.metrics.preemption_metrics import PrometheusPreemptionMetrics
-from berth.telemetry.metrics.queue_metrics import PrometheusQueueMetrics
 from berth.telemetry.metrics.record_metrics import RecordMetrics
 from berth.telemetry.metrics.request_metrics import RequestCollector
 from berth.telemetry.metrics.state_metrics import MirroredMetric, StateCollector
@@ -40,7 +40,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # upstream has no `_
 
 
 class SchedulerMetrics:
-    """What `/metrics` shows; `queue`, `preemption` and its other parts implement these packages' interfaces.
+    """What `/metrics` shows; `queue`, `preemption` and the others are what these parts count with.
 
     `families` holds what is in no record. Pod groups and API calls show only where they are scheduled as such
     (GenericWorkload) and made beside the cycles (SchedulerAsyncAPICalls). What the others stand for is in
@@ -65,14 +65,14 @@ class SchedulerMetrics:
         self.requests = RequestCollector()
         self.informers = InformerCollector()
         self.registry, self.families = self._afresh()
-        self.queue = PrometheusQueueMetrics(self.families)
-        self.preemption = PrometheusPreemptionMetrics(self.families)
-        self.pod_groups = PrometheusPodGroupMetrics(self.families)
-        self.calls = PrometheusCallMetrics(self.families)
-        self.claims = PrometheusClaimMetrics(self.families)
-        self.plugins = PrometheusPluginMetrics(self.families)
+        self._measured = MeasuredFamilies(self.families)
+        self.queue = QueueMetrics(self._measured)
+        self.preemption = PreemptionMetrics(self._measured)
+        self.pod_groups = PodGroupMetrics(self._measured)
+        self.calls = CallMetrics(self._measured)
+        self.claims = ClaimMetrics(self._measured)
+        self.plugins = PluginMetrics(self._measured)
         self._records = RecordMetrics(self.families)
-        self._events: dict[str, Series] = {}
         self._state.mirrored += _summed_up(self.queue, self._records)
 
     @classmethod
@@ -94,19 +94,15 @@ class SchedulerMetrics:
 
     def event_handled(self, event: str, seconds: float) -> None:
         """Observe the handling of a cluster event, by its label."""
-        child = self._events.get(event)
-        if child is None:
-            family = self.families.histograms["scheduler_event_handling_duration_seconds"]
-            child = self._events[event] = family.labels(event)
-        child.observe(seconds)
+        self._measured.observe("scheduler_event_handling_duration_seconds", seconds, event)
 
     def over_budget(self, profile: str) -> None:
         """Count a cycle that used more CPU than it may."""
-        self.families.counters["berth_cycle_budget_exceeded_total"].labels(profile).inc()
+        self._measured.count("berth_cycle_budget_exceeded_total", profile)
 
     def fence_lowered(self, seconds: float) -> None:
         """Observe for how long no decision was taken, until the view was proven."""
-        self.families.histograms["berth_fence_seconds"].observe(seconds)
+        self._measured.observe("berth_fence_seconds", seconds)
 
     def watch_queue(self, pods: Callable[[], Mapping[str, int]]) -> None:
         """Show how many pods wait where."""
@@ -246,14 +242,10 @@ class SchedulerMetrics:
         self.requests.reset()
         self.informers.reset()
         self.registry, self.families = self._afresh()
-        self.queue.use(self.families)
-        self.preemption.use(self.families)
-        self.pod_groups.use(self.families)
-        self.calls.use(self.families)
-        self.claims.use(self.families)
-        self.plugins.use(self.families)
+        self._measured.use(self.families)
         self._records.use(self.families)
-        self._events.clear()
+        self.queue.reset()
+        self.plugins.reset()
 
     def _afresh(self) -> tuple[CollectorRegistry, Families]:
         registry = CollectorRegistry()
@@ -307,7 +299,7 @@ class _Named:
         yield from self._registry.restricted_registry(self._names).collect()
 
 
-def _summed_up(queue: PrometheusQueueMetrics, records: RecordMetrics) -> list[MirroredMetric]:
+def _summed_up(queue: QueueMetrics, records: RecordMetrics) -> list[MirroredMetric]:
     """What is counted in plain dictionaries, because it is counted too often for labelled children."""
     return [
         MirroredMetric(

@@ -34,6 +34,7 @@ class CallCounts(PluginMetrics):
     """Counts calls. Implements berth.framework.ports.plugin_metrics.PluginMetrics."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._calls: Counter[tuple[str, str]] = Counter()
         self._passed_over: Counter[str] = Counter()
 
