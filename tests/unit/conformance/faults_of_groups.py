@@ -2,7 +2,7 @@
 
 # ruff: noqa: ARG002 - the SDK gives the methods their parameters
 
-from berth_plugin_proto import common_pb2, placement_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, group_pb2, placement_pb2, scheduling_pb2
 from berth_sdk.errors import ContractError
 from berth_sdk.ttrpc import Connection
 from tests.unit.conformance.broken import Fault
@@ -11,6 +11,7 @@ from tests.unit.conformance.faults_of_framing import over
 from tests.unit.conformance.reference import Slots
 
 KEYS, MADE, SCORED = {"SortKeys"}, {"GeneratePlacements"}, {"ScorePlacements"}
+JUDGED, PROPOSED = {"PlacementFeasible"}, {"PodGroupPostFilter"}
 
 
 class Numbers(Slots):
@@ -92,6 +93,10 @@ def upside_down(response):
         response.placements.extend(found)
     if isinstance(response, placement_pb2.ScorePlacementsResponse):
         response.scores.uint8 = response.scores.uint8[::-1]
+    if isinstance(response, group_pb2.PlacementFeasibleResponse):
+        del response.verdicts[-1:]
+    if isinstance(response, group_pb2.PodGroupPostFilterResponse):
+        del response.proposals[:]
 
 
 def turned_round(server, _request, response):
@@ -130,6 +135,31 @@ class OtherScoresInFrames(OtherPlacementsInFrames):
     kind = placement_pb2.ScorePlacementsResponse
 
 
+class OtherVerdictsInFrames(OtherPlacementsInFrames):
+    kind = group_pb2.PlacementFeasibleResponse
+
+
+class OtherProposalsInFrames(OtherPlacementsInFrames):
+    kind = group_pb2.PodGroupPostFilterResponse
+
+
+def no_last_verdict(_server, _request, response):
+    del response.verdicts[-1:]
+
+
+def first_verdict_goes(_server, _request, response):
+    response.verdicts[0].CopyFrom(common_pb2.Status(code=common_pb2.CODE_SUCCESS))
+
+
+def fails_with_proposals(_server, _request, response):
+    response.status.CopyFrom(common_pb2.Status(code=common_pb2.CODE_UNSCHEDULABLE, reasons=["none"]))
+
+
+def same_victim_twice(_server, _request, response):
+    for each in response.proposals:
+        each.victim_uids.extend(each.victim_uids[:1])
+
+
 def by_place(_server, request, response):
     response.scores.uint8 = bytes(range(len(request.proposed)))
 
@@ -143,6 +173,13 @@ FAULTS = {
     "placement-scores/answer": answered(SCORED, too_few),
     "placement-scores/status": answered(SCORED, scores_with_skip),
     "placement-scores/one-by-one": answered(SCORED, by_place),
+    "placement-feasible/answer": answered(JUDGED, no_last_verdict),
+    "placement-feasible/one-by-one": answered(JUDGED, first_verdict_goes),
+    "pod-group-post-filter/answer": answered(PROPOSED, fails_with_proposals),
+    "pod-group-post-filter/victims": answered(PROPOSED, same_victim_twice),
+    "pod-group-post-filter/generation": answered(PROPOSED, another_generation),
+    "ttrpc/placement-feasible": over(OtherVerdictsInFrames),
+    "ttrpc/pod-group-post-filter": over(OtherProposalsInFrames),
     "ttrpc/placements": over(OtherPlacementsInFrames),
     "ttrpc/placement-scores": over(OtherScoresInFrames),
     "sort-keys/answer": answered(KEYS, no_key),

@@ -8,10 +8,13 @@ from berth_sdk import (
     SKIP,
     Action,
     ArgumentError,
+    Code,
     EventInterest,
+    GroupPreemption,
     MetadataPatch,
     Plugin,
     Reason,
+    Status,
     Wait,
     current_call,
 )
@@ -21,6 +24,7 @@ from berth_sdk.plugin import WatchedResource
 OTHER_TEAM = Reason("node(s) belonged to another team")
 FULL = Reason("node(s) had no slot left")
 MILLI_CPU_OF_A_SLOT = 4000
+SLOTS_OF_A_GROUP = 2
 
 
 class Slots(Plugin):
@@ -124,6 +128,17 @@ class Slots(Plugin):
 
     def score_placements(self, group, pod, nodes, proposed):
         return np.array([10 * (node % 10) for each in proposed for _, node in each.assignments])
+
+    def placement_feasible(self, group, pod, progress):
+        if progress.scheduled >= SLOTS_OF_A_GROUP:
+            return None
+        if progress.scheduled + progress.remaining < SLOTS_OF_A_GROUP:
+            return f"{SLOTS_OF_A_GROUP} slots are needed"
+        return Status(Code.WAIT, ("more slots are needed",))
+
+    def pod_group_post_filter(self, group, pod, nodes):
+        uids = [uid for node in nodes for uid in nodes.pods_on(node.name)]
+        return [GroupPreemption((uid,)) for uid in uids] if uids else "no pod can be evicted"
 
     def queueing_hint(self, pod, event):
         node = None if event.new is None else decode_node(event.new)

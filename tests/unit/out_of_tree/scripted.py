@@ -30,6 +30,7 @@ from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import ManualClock, RememberingWriter, make_handle
 from berth_plugin_proto import (
     common_pb2,
+    group_pb2,
     identity_pb2,
     placement_pb2,
     queueing_pb2,
@@ -70,6 +71,7 @@ UNARY = {
         ),
     ),
     "PlacementService": (placement_pb2, ("GeneratePlacements", "ScorePlacements")),
+    "GroupService": (group_pb2, ("PlacementFeasible", "PodGroupPostFilter")),
     "QueueingService": (queueing_pb2, ("QueueingHints", "SortKeys")),
 }
 

@@ -169,7 +169,7 @@ def stage(nodes, pods, placed=(), *, plugins=None, **args):
     ]
     plans = PlanMemory(lambda: (cache.version, nominator.changes.end, handle.listers.generation))
     ground = SchedulingContext(cache, snapshot, nominator, algorithm, plans)
-    return Stage(ground, GroupQuestion(framework, KEY, members, states, UNMETERED), handle.listers)
+    return Stage(ground, GroupQuestion.of(framework, KEY, members, states, UNMETERED), handle.listers)
 
 
 def node(name, cpu=8, gpus=0, zone="a"):

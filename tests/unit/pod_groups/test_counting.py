@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import GroupFitError
 from berth.framework.interface import PlacementFeasiblePlugin, PlacementProgress
 from berth.framework.status import SUCCESS, Code, Status, failed, unschedulable
@@ -31,10 +32,11 @@ class Says(Named, PlacementFeasiblePlugin):
         return self.answer
 
 
-def verdict(*answers, names_plugins=False, tried=True):
+async def verdict(*answers, names_plugins=False, tried=True):
     plugins = [Says(f"P{i}", answer) for i, answer in enumerate(answers)]
     framework = SimpleNamespace(placement_feasible=plugins)
-    return Counting(names_plugins).verdict(framework, KEY, PlacementProgress(1, 1), tried=tried)
+    counting, progress = Counting(names_plugins), PlacementProgress(1, 1)
+    return await counting.verdict(framework, CycleState(), KEY, progress, tried=tried)
 
 
 @pytest.mark.parametrize(
@@ -50,9 +52,9 @@ def verdict(*answers, names_plugins=False, tried=True):
     ],
 )
 @pytest.mark.parametrize("names_plugins", [False, True])
-def test_the_worst_answer_counts(answers, code, goes_on, names_plugins):
+async def test_the_worst_answer_counts(answers, code, goes_on, names_plugins):
     """An error ends the attempt, and so does a rejection; one that waits goes on, but is no success."""
-    status, more = verdict(*answers, names_plugins=names_plugins)
+    status, more = await verdict(*answers, names_plugins=names_plugins)
 
     assert (code, goes_on) == (status.code, more)
 
@@ -66,15 +68,15 @@ def test_the_worst_answer_counts(answers, code, goes_on, names_plugins):
         (failed("broken"), True, "failed to evaluate placement feasibility: broken"),
     ],
 )
-def test_words(answer, tried, words):
+async def test_words(answer, tried, words):
     """Up to 1.37 a group that is turned down before a pod was tried has a text before the plugin's."""
-    assert words == verdict(answer, tried=tried)[0].message
+    assert words == (await verdict(answer, tried=tried))[0].message
 
 
 @pytest.mark.parametrize(("answer", "words"), [(unschedulable("no"), "no"), (WAIT, "not yet")])
-def test_words_that_name_plugins(answer, words):
+async def test_words_that_name_plugins(answer, words):
     """From 1.38 on the plugin's words are all, and it is the one that turned the group down."""
-    status, _ = verdict(SUCCESS, answer, names_plugins=True, tried=False)
+    status, _ = await verdict(SUCCESS, answer, names_plugins=True, tried=False)
 
     assert words == status.message
     assert isinstance(status.error, GroupFitError)
@@ -90,9 +92,9 @@ def test_no_group_succeeds_without_a_pod(names_plugins, words):
     assert (Code.UNSCHEDULABLE, words) == (result.status.code, result.status.message)
 
 
-def test_the_first_placement_is_quoted_with_its_plugins():
+async def test_the_first_placement_is_quoted_with_its_plugins():
     """They turned the group down."""
-    first, _ = verdict(unschedulable("no"), names_plugins=True)
+    first, _ = await verdict(unschedulable("no"), names_plugins=True)
     status = Counting(names_plugins=True).nowhere(first, 4)
 
     assert "0/4 placements are available, first placement status: no" == status.message

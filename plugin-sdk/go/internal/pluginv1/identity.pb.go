@@ -65,6 +65,10 @@ const (
 	ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE ExtensionPoint = 15
 	// PlacementService.ScorePlacements. Only for plugins that want to see nodes.
 	ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE ExtensionPoint = 16
+	// GroupService.PlacementFeasible.
+	ExtensionPoint_EXTENSION_POINT_PLACEMENT_FEASIBLE ExtensionPoint = 17
+	// GroupService.PodGroupPostFilter. Only for plugins that want to see nodes.
+	ExtensionPoint_EXTENSION_POINT_POD_GROUP_POST_FILTER ExtensionPoint = 18
 )
 
 // Enum value maps for ExtensionPoint.
@@ -87,25 +91,29 @@ var (
 		14: "EXTENSION_POINT_QUEUE_SORT",
 		15: "EXTENSION_POINT_PLACEMENT_GENERATE",
 		16: "EXTENSION_POINT_PLACEMENT_SCORE",
+		17: "EXTENSION_POINT_PLACEMENT_FEASIBLE",
+		18: "EXTENSION_POINT_POD_GROUP_POST_FILTER",
 	}
 	ExtensionPoint_value = map[string]int32{
-		"EXTENSION_POINT_UNSPECIFIED":        0,
-		"EXTENSION_POINT_PRE_ENQUEUE":        1,
-		"EXTENSION_POINT_FILTER":             2,
-		"EXTENSION_POINT_POST_FILTER":        3,
-		"EXTENSION_POINT_SCORE":              4,
-		"EXTENSION_POINT_RESERVE":            5,
-		"EXTENSION_POINT_PERMIT":             6,
-		"EXTENSION_POINT_PRE_BIND":           7,
-		"EXTENSION_POINT_POST_BIND":          8,
-		"EXTENSION_POINT_CYCLE_DONE":         9,
-		"EXTENSION_POINT_QUEUEING_HINTS":     10,
-		"EXTENSION_POINT_REQUEUE":            11,
-		"EXTENSION_POINT_BIND":               12,
-		"EXTENSION_POINT_FILTER_OVERLAYS":    13,
-		"EXTENSION_POINT_QUEUE_SORT":         14,
-		"EXTENSION_POINT_PLACEMENT_GENERATE": 15,
-		"EXTENSION_POINT_PLACEMENT_SCORE":    16,
+		"EXTENSION_POINT_UNSPECIFIED":           0,
+		"EXTENSION_POINT_PRE_ENQUEUE":           1,
+		"EXTENSION_POINT_FILTER":                2,
+		"EXTENSION_POINT_POST_FILTER":           3,
+		"EXTENSION_POINT_SCORE":                 4,
+		"EXTENSION_POINT_RESERVE":               5,
+		"EXTENSION_POINT_PERMIT":                6,
+		"EXTENSION_POINT_PRE_BIND":              7,
+		"EXTENSION_POINT_POST_BIND":             8,
+		"EXTENSION_POINT_CYCLE_DONE":            9,
+		"EXTENSION_POINT_QUEUEING_HINTS":        10,
+		"EXTENSION_POINT_REQUEUE":               11,
+		"EXTENSION_POINT_BIND":                  12,
+		"EXTENSION_POINT_FILTER_OVERLAYS":       13,
+		"EXTENSION_POINT_QUEUE_SORT":            14,
+		"EXTENSION_POINT_PLACEMENT_GENERATE":    15,
+		"EXTENSION_POINT_PLACEMENT_SCORE":       16,
+		"EXTENSION_POINT_PLACEMENT_FEASIBLE":    17,
+		"EXTENSION_POINT_POD_GROUP_POST_FILTER": 18,
 	}
 )
 
@@ -415,9 +423,9 @@ type Capabilities struct {
 	ConverseTogether bool `protobuf:"varint,11,opt,name=converse_together,json=converseTogether,proto3" json:"converse_together,omitempty"`
 	// The file name of a second unix socket, in the folder of the one that this
 	// answer came over, on which the unary calls of SchedulingService,
-	// PlacementService and QueueingService are served in ttrpc's frames
-	// (ttrpc.proto); the host then makes those calls there. Over TCP it is a
-	// protocol error.
+	// PlacementService, GroupService and QueueingService are served in ttrpc's
+	// frames (ttrpc.proto); the host then makes those calls there. Over TCP it is
+	// a protocol error.
 	TtrpcSocket *string `protobuf:"bytes,12,opt,name=ttrpc_socket,json=ttrpcSocket,proto3,oneof" json:"ttrpc_socket,omitempty"`
 	// Candidates may come as a list of indices, which Filter, Score and FilterScore
 	// then answer entry by entry: a question about few nodes of many costs what
@@ -1181,7 +1189,7 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\n" +
 	"_arguments\"+\n" +
 	"\x11ConfigureResponse\x12\x16\n" +
-	"\x06errors\x18\x01 \x03(\tR\x06errors*\xad\x04\n" +
+	"\x06errors\x18\x01 \x03(\tR\x06errors*\x80\x05\n" +
 	"\x0eExtensionPoint\x12\x1f\n" +
 	"\x1bEXTENSION_POINT_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bEXTENSION_POINT_PRE_ENQUEUE\x10\x01\x12\x1a\n" +
@@ -1200,7 +1208,9 @@ const file_berth_plugin_v1_identity_proto_rawDesc = "" +
 	"\x1fEXTENSION_POINT_FILTER_OVERLAYS\x10\r\x12\x1e\n" +
 	"\x1aEXTENSION_POINT_QUEUE_SORT\x10\x0e\x12&\n" +
 	"\"EXTENSION_POINT_PLACEMENT_GENERATE\x10\x0f\x12#\n" +
-	"\x1fEXTENSION_POINT_PLACEMENT_SCORE\x10\x10*\xb7\x04\n" +
+	"\x1fEXTENSION_POINT_PLACEMENT_SCORE\x10\x10\x12&\n" +
+	"\"EXTENSION_POINT_PLACEMENT_FEASIBLE\x10\x11\x12)\n" +
+	"%EXTENSION_POINT_POD_GROUP_POST_FILTER\x10\x12*\xb7\x04\n" +
 	"\n" +
 	"ActionType\x12\x1b\n" +
 	"\x17ACTION_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +

@@ -495,7 +495,8 @@ func (x *RecordedHints) GetTook() *durationpb.Duration {
 	return nil
 }
 
-// RecordedPlacements is a call of PlacementService with its answer.
+// RecordedPlacements is a call of PlacementService or GroupService with its
+// answer.
 type RecordedPlacements struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What was asked.
@@ -504,6 +505,8 @@ type RecordedPlacements struct {
 	//
 	//	*RecordedPlacements_Generate
 	//	*RecordedPlacements_Score
+	//	*RecordedPlacements_Feasible
+	//	*RecordedPlacements_PostFilter
 	Request isRecordedPlacements_Request `protobuf_oneof:"request"`
 	// What was answered. Absent: the call failed.
 	//
@@ -511,6 +514,8 @@ type RecordedPlacements struct {
 	//
 	//	*RecordedPlacements_Generated
 	//	*RecordedPlacements_Scored
+	//	*RecordedPlacements_Judged
+	//	*RecordedPlacements_PostFiltered
 	Response isRecordedPlacements_Response `protobuf_oneof:"response"`
 	// How long the host waited; the entry's offset is when that was over.
 	Took          *durationpb.Duration `protobuf:"bytes,5,opt,name=took,proto3" json:"took,omitempty"`
@@ -573,6 +578,24 @@ func (x *RecordedPlacements) GetScore() *ScorePlacementsRequest {
 	return nil
 }
 
+func (x *RecordedPlacements) GetFeasible() *PlacementFeasibleRequest {
+	if x != nil {
+		if x, ok := x.Request.(*RecordedPlacements_Feasible); ok {
+			return x.Feasible
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetPostFilter() *PodGroupPostFilterRequest {
+	if x != nil {
+		if x, ok := x.Request.(*RecordedPlacements_PostFilter); ok {
+			return x.PostFilter
+		}
+	}
+	return nil
+}
+
 func (x *RecordedPlacements) GetResponse() isRecordedPlacements_Response {
 	if x != nil {
 		return x.Response
@@ -593,6 +616,24 @@ func (x *RecordedPlacements) GetScored() *ScorePlacementsResponse {
 	if x != nil {
 		if x, ok := x.Response.(*RecordedPlacements_Scored); ok {
 			return x.Scored
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetJudged() *PlacementFeasibleResponse {
+	if x != nil {
+		if x, ok := x.Response.(*RecordedPlacements_Judged); ok {
+			return x.Judged
+		}
+	}
+	return nil
+}
+
+func (x *RecordedPlacements) GetPostFiltered() *PodGroupPostFilterResponse {
+	if x != nil {
+		if x, ok := x.Response.(*RecordedPlacements_PostFiltered); ok {
+			return x.PostFiltered
 		}
 	}
 	return nil
@@ -619,9 +660,23 @@ type RecordedPlacements_Score struct {
 	Score *ScorePlacementsRequest `protobuf:"bytes,2,opt,name=score,proto3,oneof"`
 }
 
+type RecordedPlacements_Feasible struct {
+	// As in PlacementFeasible.
+	Feasible *PlacementFeasibleRequest `protobuf:"bytes,6,opt,name=feasible,proto3,oneof"`
+}
+
+type RecordedPlacements_PostFilter struct {
+	// As in PodGroupPostFilter.
+	PostFilter *PodGroupPostFilterRequest `protobuf:"bytes,7,opt,name=post_filter,json=postFilter,proto3,oneof"`
+}
+
 func (*RecordedPlacements_Generate) isRecordedPlacements_Request() {}
 
 func (*RecordedPlacements_Score) isRecordedPlacements_Request() {}
+
+func (*RecordedPlacements_Feasible) isRecordedPlacements_Request() {}
+
+func (*RecordedPlacements_PostFilter) isRecordedPlacements_Request() {}
 
 type isRecordedPlacements_Response interface {
 	isRecordedPlacements_Response()
@@ -637,9 +692,23 @@ type RecordedPlacements_Scored struct {
 	Scored *ScorePlacementsResponse `protobuf:"bytes,4,opt,name=scored,proto3,oneof"`
 }
 
+type RecordedPlacements_Judged struct {
+	// As in PlacementFeasible.
+	Judged *PlacementFeasibleResponse `protobuf:"bytes,8,opt,name=judged,proto3,oneof"`
+}
+
+type RecordedPlacements_PostFiltered struct {
+	// As in PodGroupPostFilter.
+	PostFiltered *PodGroupPostFilterResponse `protobuf:"bytes,9,opt,name=post_filtered,json=postFiltered,proto3,oneof"`
+}
+
 func (*RecordedPlacements_Generated) isRecordedPlacements_Response() {}
 
 func (*RecordedPlacements_Scored) isRecordedPlacements_Response() {}
+
+func (*RecordedPlacements_Judged) isRecordedPlacements_Response() {}
+
+func (*RecordedPlacements_PostFiltered) isRecordedPlacements_Response() {}
 
 // RecordingEnd says why nothing follows.
 type RecordingEnd struct {
@@ -700,7 +769,7 @@ var File_berth_plugin_v1_recording_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\n" +
-	"\x1fberth/plugin/v1/recording.proto\x12\x0fberth.plugin.v1\x1a\x1eberth/plugin/v1/identity.proto\x1a\x1fberth/plugin/v1/placement.proto\x1a\x1eberth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9\x06\n" +
+	"\x1fberth/plugin/v1/recording.proto\x12\x0fberth.plugin.v1\x1a\x1bberth/plugin/v1/group.proto\x1a\x1eberth/plugin/v1/identity.proto\x1a\x1fberth/plugin/v1/placement.proto\x1a\x1eberth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1bberth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa9\x06\n" +
 	"\x0eRecordingEntry\x121\n" +
 	"\x06offset\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06offset\x12:\n" +
 	"\x06header\x18\x02 \x01(\v2 .berth.plugin.v1.RecordingHeaderH\x00R\x06header\x12B\n" +
@@ -730,12 +799,17 @@ const file_berth_plugin_v1_recording_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\v2%.berth.plugin.v1.QueueingHintsRequestR\arequest\x12G\n" +
 	"\bresponse\x18\x02 \x01(\v2&.berth.plugin.v1.QueueingHintsResponseH\x00R\bresponse\x88\x01\x01\x12-\n" +
 	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04tookB\v\n" +
-	"\t_response\"\xf6\x02\n" +
+	"\t_response\"\xa8\x05\n" +
 	"\x12RecordedPlacements\x12H\n" +
 	"\bgenerate\x18\x01 \x01(\v2*.berth.plugin.v1.GeneratePlacementsRequestH\x00R\bgenerate\x12?\n" +
-	"\x05score\x18\x02 \x01(\v2'.berth.plugin.v1.ScorePlacementsRequestH\x00R\x05score\x12K\n" +
+	"\x05score\x18\x02 \x01(\v2'.berth.plugin.v1.ScorePlacementsRequestH\x00R\x05score\x12G\n" +
+	"\bfeasible\x18\x06 \x01(\v2).berth.plugin.v1.PlacementFeasibleRequestH\x00R\bfeasible\x12M\n" +
+	"\vpost_filter\x18\a \x01(\v2*.berth.plugin.v1.PodGroupPostFilterRequestH\x00R\n" +
+	"postFilter\x12K\n" +
 	"\tgenerated\x18\x03 \x01(\v2+.berth.plugin.v1.GeneratePlacementsResponseH\x01R\tgenerated\x12B\n" +
-	"\x06scored\x18\x04 \x01(\v2(.berth.plugin.v1.ScorePlacementsResponseH\x01R\x06scored\x12-\n" +
+	"\x06scored\x18\x04 \x01(\v2(.berth.plugin.v1.ScorePlacementsResponseH\x01R\x06scored\x12D\n" +
+	"\x06judged\x18\b \x01(\v2*.berth.plugin.v1.PlacementFeasibleResponseH\x01R\x06judged\x12R\n" +
+	"\rpost_filtered\x18\t \x01(\v2+.berth.plugin.v1.PodGroupPostFilterResponseH\x01R\fpostFiltered\x12-\n" +
 	"\x04took\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04tookB\t\n" +
 	"\arequestB\n" +
 	"\n" +
@@ -786,8 +860,12 @@ var file_berth_plugin_v1_recording_proto_goTypes = []any{
 	(*QueueingHintsResponse)(nil),      // 17: berth.plugin.v1.QueueingHintsResponse
 	(*GeneratePlacementsRequest)(nil),  // 18: berth.plugin.v1.GeneratePlacementsRequest
 	(*ScorePlacementsRequest)(nil),     // 19: berth.plugin.v1.ScorePlacementsRequest
-	(*GeneratePlacementsResponse)(nil), // 20: berth.plugin.v1.GeneratePlacementsResponse
-	(*ScorePlacementsResponse)(nil),    // 21: berth.plugin.v1.ScorePlacementsResponse
+	(*PlacementFeasibleRequest)(nil),   // 20: berth.plugin.v1.PlacementFeasibleRequest
+	(*PodGroupPostFilterRequest)(nil),  // 21: berth.plugin.v1.PodGroupPostFilterRequest
+	(*GeneratePlacementsResponse)(nil), // 22: berth.plugin.v1.GeneratePlacementsResponse
+	(*ScorePlacementsResponse)(nil),    // 23: berth.plugin.v1.ScorePlacementsResponse
+	(*PlacementFeasibleResponse)(nil),  // 24: berth.plugin.v1.PlacementFeasibleResponse
+	(*PodGroupPostFilterResponse)(nil), // 25: berth.plugin.v1.PodGroupPostFilterResponse
 }
 var file_berth_plugin_v1_recording_proto_depIdxs = []int32{
 	6,  // 0: berth.plugin.v1.RecordingEntry.offset:type_name -> google.protobuf.Duration
@@ -809,15 +887,19 @@ var file_berth_plugin_v1_recording_proto_depIdxs = []int32{
 	6,  // 16: berth.plugin.v1.RecordedHints.took:type_name -> google.protobuf.Duration
 	18, // 17: berth.plugin.v1.RecordedPlacements.generate:type_name -> berth.plugin.v1.GeneratePlacementsRequest
 	19, // 18: berth.plugin.v1.RecordedPlacements.score:type_name -> berth.plugin.v1.ScorePlacementsRequest
-	20, // 19: berth.plugin.v1.RecordedPlacements.generated:type_name -> berth.plugin.v1.GeneratePlacementsResponse
-	21, // 20: berth.plugin.v1.RecordedPlacements.scored:type_name -> berth.plugin.v1.ScorePlacementsResponse
-	6,  // 21: berth.plugin.v1.RecordedPlacements.took:type_name -> google.protobuf.Duration
-	0,  // 22: berth.plugin.v1.RecordingEnd.reason:type_name -> berth.plugin.v1.RecordingEndReason
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	20, // 19: berth.plugin.v1.RecordedPlacements.feasible:type_name -> berth.plugin.v1.PlacementFeasibleRequest
+	21, // 20: berth.plugin.v1.RecordedPlacements.post_filter:type_name -> berth.plugin.v1.PodGroupPostFilterRequest
+	22, // 21: berth.plugin.v1.RecordedPlacements.generated:type_name -> berth.plugin.v1.GeneratePlacementsResponse
+	23, // 22: berth.plugin.v1.RecordedPlacements.scored:type_name -> berth.plugin.v1.ScorePlacementsResponse
+	24, // 23: berth.plugin.v1.RecordedPlacements.judged:type_name -> berth.plugin.v1.PlacementFeasibleResponse
+	25, // 24: berth.plugin.v1.RecordedPlacements.post_filtered:type_name -> berth.plugin.v1.PodGroupPostFilterResponse
+	6,  // 25: berth.plugin.v1.RecordedPlacements.took:type_name -> google.protobuf.Duration
+	0,  // 26: berth.plugin.v1.RecordingEnd.reason:type_name -> berth.plugin.v1.RecordingEndReason
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_recording_proto_init() }
@@ -825,6 +907,7 @@ func file_berth_plugin_v1_recording_proto_init() {
 	if File_berth_plugin_v1_recording_proto != nil {
 		return
 	}
+	file_berth_plugin_v1_group_proto_init()
 	file_berth_plugin_v1_identity_proto_init()
 	file_berth_plugin_v1_placement_proto_init()
 	file_berth_plugin_v1_queueing_proto_init()
@@ -848,8 +931,12 @@ func file_berth_plugin_v1_recording_proto_init() {
 	file_berth_plugin_v1_recording_proto_msgTypes[3].OneofWrappers = []any{
 		(*RecordedPlacements_Generate)(nil),
 		(*RecordedPlacements_Score)(nil),
+		(*RecordedPlacements_Feasible)(nil),
+		(*RecordedPlacements_PostFilter)(nil),
 		(*RecordedPlacements_Generated)(nil),
 		(*RecordedPlacements_Scored)(nil),
+		(*RecordedPlacements_Judged)(nil),
+		(*RecordedPlacements_PostFiltered)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

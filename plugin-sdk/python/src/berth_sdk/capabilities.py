@@ -23,6 +23,8 @@ METHODS = {
     pb.EXTENSION_POINT_QUEUE_SORT: ("sort_key",),
     pb.EXTENSION_POINT_PLACEMENT_GENERATE: ("generate_placements",),
     pb.EXTENSION_POINT_PLACEMENT_SCORE: ("score_placements",),
+    pb.EXTENSION_POINT_PLACEMENT_FEASIBLE: ("placement_feasible",),
+    pb.EXTENSION_POINT_POD_GROUP_POST_FILTER: ("pod_group_post_filter",),
 }
 """Which methods make which extension point; Requeue is always served."""
 

@@ -11,8 +11,8 @@ import grpc
 from google.protobuf.message import Message
 from opentelemetry.trace import Span
 
-from berth_plugin_proto import identity_pb2, placement_pb2, queueing_pb2, scheduling_pb2
-from berth_sdk import identity, overlays, placements, queueing, scheduling
+from berth_plugin_proto import group_pb2, identity_pb2, placement_pb2, queueing_pb2, scheduling_pb2
+from berth_sdk import groups, identity, overlays, placements, queueing, scheduling
 from berth_sdk.errors import CallError, ContractError
 from berth_sdk.metrics import code_of
 from berth_sdk.plugin import Call, answering
@@ -44,6 +44,10 @@ UNARY: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
     "PlacementService": {
         "GeneratePlacements": (placements.generate_placements, placement_pb2.GeneratePlacementsRequest),
         "ScorePlacements": (placements.score_placements, placement_pb2.ScorePlacementsRequest),
+    },
+    "GroupService": {
+        "PlacementFeasible": (groups.placement_feasible, group_pb2.PlacementFeasibleRequest),
+        "PodGroupPostFilter": (groups.pod_group_post_filter, group_pb2.PodGroupPostFilterRequest),
     },
     "QueueingService": {
         "QueueingHints": (queueing.queueing_hints, queueing_pb2.QueueingHintsRequest),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,6 +165,20 @@ class PodGroup:
     namespace: str
     name: str
     pods: tuple[PodKey, ...] = ()
+
+
+class PlacementProgress(NamedTuple):
+    """How far an attempt at a group has come: its pods that are still to be tried, and those with a node."""
+
+    remaining: int
+    scheduled: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPreemption:
+    """Pods, by UID, without which a pod group may fit."""
+
+    victim_uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import numpy as np
 
 from berth_plugin_proto import placement_pb2 as pb
 from berth_sdk.errors import ContractError
+from berth_sdk.groups import group_of
 from berth_sdk.nodes import Nodes
 from berth_sdk.outcomes import SKIP, SUCCESS, Placements, PodGroup, ProposedPlacement, Scores, status_of
 from berth_sdk.packing import pack_bits, pack_scores, pack_status, unpack_bits
 from berth_sdk.scheduling import ask, failure
-from berth_sdk.session import Session, key_of
+from berth_sdk.session import Session
 
 
 async def generate_placements(
@@ -21,7 +22,7 @@ async def generate_placements(
     pod, plugin = session.pod(request.call.pod), session.plugin
     nodes = session.nodes(request.call, request.candidates if request.HasField("candidates") else None)
     try:
-        answer = await ask(plugin.generate_placements, _group(request.group), pod, nodes)
+        answer = await ask(plugin.generate_placements, group_of(request.group), pod, nodes)
         placements = list(_packed(answer, nodes)) if isinstance(answer, Mapping) else []
         status = pack_status(SUCCESS if isinstance(answer, Mapping) else status_of(answer))
     except ContractError as error:
@@ -36,7 +37,7 @@ async def score_placements(
 ) -> pb.ScorePlacementsResponse:
     """Score the placements in which the group fits."""
     await session.catch_up(request.call)
-    pod, plugin, group = session.pod(request.call.pod), session.plugin, _group(request.group)
+    pod, plugin, group = session.pod(request.call.pod), session.plugin, group_of(request.group)
     nodes = session.nodes(request.call)
     proposed = [_proposed(each, group, len(nodes)) for each in request.proposed]
     generation = session.mirror.generation
@@ -65,10 +66,6 @@ def _packed(placements: Placements, nodes: Nodes) -> Iterator[pb.Placement]:
         chosen = mask if nodes.candidates is None else mask & nodes.candidates
         if chosen.any():
             yield pb.Placement(name=name, bitmap=pack_bits(chosen))
-
-
-def _group(message: pb.PodGroup) -> PodGroup:
-    return PodGroup(message.namespace, message.name, tuple(map(key_of, message.pods)))
 
 
 def _proposed(message: pb.ProposedPlacement, group: PodGroup, count: int) -> ProposedPlacement:

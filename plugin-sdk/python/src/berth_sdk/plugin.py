@@ -22,9 +22,11 @@ from berth_sdk.outcomes import (
     ClusterEvent,
     Codes,
     CycleOutcome,
+    GroupPreemption,
     MetadataPatch,
     Nomination,
     Normalization,
+    PlacementProgress,
     Placements,
     PodGroup,
     PodKey,
@@ -306,6 +308,23 @@ class Plugin:
         """Score the placements in which the group fits, each by itself; None: no opinion.
 
         Shapes: integers (len(proposed),).
+        """
+        raise NotImplementedError
+
+    def placement_feasible(self, group: PodGroup, pod: Pod, progress: PlacementProgress) -> Maybe[Answer]:
+        """Answer None if the group may go as it stands; its other pods are tried all the same.
+
+        A text or `Reason`: it may not, however many of the remaining pods find a node. A `Status` with
+        `Code.WAIT`: not yet. The answer counts for the attempt, wherever the pods go.
+        """
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pod: Pod, nodes: Nodes
+    ) -> Maybe[Sequence[GroupPreemption] | Answer]:
+        """Propose evictions for a group that fits nowhere, the one that you like best first, at most 16.
+
+        The scheduler tries the group without the victims and has the first carried out by which it fits. An
+        empty list: room is on its way. A text, `Reason` or `Status`: there is nothing to be done.
         """
         raise NotImplementedError
 

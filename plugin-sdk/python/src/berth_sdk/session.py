@@ -40,7 +40,12 @@ class Session:
         self.mirror = Mirror(self.plugin, self.remembered)
         self.meter = Meter(self.plugin.name, self.plugin.version)
         self._keeps_nodes = awaits(
-            self.plugin, "filter_nodes", "score_nodes", "generate_placements", "score_placements"
+            self.plugin,
+            "filter_nodes",
+            "score_nodes",
+            "generate_placements",
+            "score_placements",
+            "pod_group_post_filter",
         )
         self.turned = asyncio.Event()
         """Set when `ready` has become another."""

@@ -43,7 +43,7 @@ MAX_WAITING = 1024
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 METHODS: dict[str, dict[str, tuple[Unary, type[Message]]]] = {
     f"{PACKAGE}.{service}": UNARY[service]
-    for service in ("SchedulingService", "PlacementService", "QueueingService")
+    for service in ("SchedulingService", "PlacementService", "GroupService", "QueueingService")
 }
 NONE: dict[str, tuple[Unary, type[Message]]] = {}
 

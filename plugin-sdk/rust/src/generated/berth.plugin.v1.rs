@@ -796,815 +796,6 @@ impl Code {
         }
     }
 }
-/// HandshakeRequest introduces the host.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HandshakeRequest {
-    /// The host's name, such as "berth".
-    #[prost(string, tag = "1")]
-    pub host_name: ::prost::alloc::string::String,
-    /// The host's own version, for logs.
-    #[prost(string, tag = "2")]
-    pub host_version: ::prost::alloc::string::String,
-    /// The protocol versions the host speaks; this file is version 1.
-    #[prost(uint32, repeated, tag = "3")]
-    pub supported_versions: ::prost::alloc::vec::Vec<u32>,
-}
-/// HandshakeResponse introduces the plugin.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct HandshakeResponse {
-    /// The plugin's name as profiles spell it: a DNS label such as "gpu-share".
-    #[prost(string, tag = "1")]
-    pub name: ::prost::alloc::string::String,
-    /// The plugin's own version, for logs and spans.
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// The protocol versions the plugin speaks. The host picks the highest common
-    /// one and says so in Configure.
-    #[prost(uint32, repeated, tag = "3")]
-    pub supported_versions: ::prost::alloc::vec::Vec<u32>,
-    /// What the plugin does and needs.
-    #[prost(message, optional, tag = "4")]
-    pub capabilities: ::core::option::Option<Capabilities>,
-}
-/// Capabilities is everything the host must know to call the plugin well. What
-/// is not announced here is not called.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct Capabilities {
-    /// The calls the plugin serves.
-    #[prost(enumeration = "ExtensionPoint", repeated, tag = "1")]
-    pub extension_points: ::prost::alloc::vec::Vec<i32>,
-    /// The cluster events that may make a pod schedulable which this plugin
-    /// rejected. Empty: only the host's periodic flush and Requeue bring it back.
-    #[prost(message, repeated, tag = "2")]
-    pub events: ::prost::alloc::vec::Vec<EventInterest>,
-    /// The pod fields the verdicts depend on. Absent: all of them, so that no two
-    /// pods share an answer.
-    #[prost(message, optional, tag = "3")]
-    pub pod_fields: ::core::option::Option<PodFields>,
-    /// What the plugin wants to see of the cluster.
-    #[prost(message, optional, tag = "4")]
-    pub state: ::core::option::Option<StateInterest>,
-    /// Filter's and Score's answer for a node depends on the pod, that node, and
-    /// those of the pods on it that `state` asks for; beyond that at most on what
-    /// other nodes are and can allocate, never on the pods on them. Then the host
-    /// may keep the answers for equal pods and ask only about nodes that the plugin
-    /// was sent a pod or a call about since; when a node comes, goes or is another
-    /// than before, it asks about all.
-    #[prost(bool, tag = "5")]
-    pub node_local: bool,
-    /// Score wants to see exactly the nodes that every filter let pass, so
-    /// FilterScore does not serve it.
-    #[prost(bool, tag = "6")]
-    pub score_needs_feasible: bool,
-    /// JSON Schema (draft 2020-12) of the arguments, for early and readable errors.
-    #[prost(bytes = "bytes", optional, tag = "7")]
-    pub arguments_schema: ::core::option::Option<::prost::bytes::Bytes>,
-    /// The time the plugin wants for one call. The host clamps it to what the
-    /// cycle has left. Absent: the host's default.
-    #[prost(message, optional, tag = "8")]
-    pub wanted_deadline: ::core::option::Option<::prost_types::Duration>,
-    /// SchedulingService.Converse is served; the host then uses it for all
-    /// calls of that service.
-    #[prost(bool, tag = "9")]
-    pub converse: bool,
-    /// The time wanted at single extension points, where it differs from
-    /// wanted_deadline; clamped likewise. A point named twice is a protocol error.
-    #[prost(message, repeated, tag = "10")]
-    pub wanted_deadlines: ::prost::alloc::vec::Vec<WantedDeadline>,
-    /// Several calls may come in one message of SchedulingService.Converse, and
-    /// several answers in one message back. Needs converse.
-    #[prost(bool, tag = "11")]
-    pub converse_together: bool,
-    /// The file name of a second unix socket, in the folder of the one that this
-    /// answer came over, on which the unary calls of SchedulingService,
-    /// PlacementService and QueueingService are served in ttrpc's frames
-    /// (ttrpc.proto); the host then makes those calls there. Over TCP it is a
-    /// protocol error.
-    #[prost(string, optional, tag = "12")]
-    pub ttrpc_socket: ::core::option::Option<::prost::alloc::string::String>,
-    /// Candidates may come as a list of indices, which Filter, Score and FilterScore
-    /// then answer entry by entry: a question about few nodes of many costs what
-    /// these few cost.
-    #[prost(bool, tag = "13")]
-    pub listed_candidates: bool,
-    /// The plugin reads the time, and sets its timers, by one clock alone: its own
-    /// until a host says the time on a Sync stream (Time in state.proto), that
-    /// host's from then on. Without it the host says no time.
-    #[prost(bool, tag = "14")]
-    pub clock: bool,
-}
-/// WantedDeadline is the time that calls of one extension point may take.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WantedDeadline {
-    /// Whose calls; Unreserve counts as RESERVE.
-    #[prost(enumeration = "ExtensionPoint", tag = "1")]
-    pub extension_point: i32,
-    /// How long, greater than 0.
-    #[prost(message, optional, tag = "2")]
-    pub deadline: ::core::option::Option<::prost_types::Duration>,
-}
-/// PodFields lists pod fields.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct PodFields {
-    /// JSON pointers (RFC 6901) into the pod, such as "/spec/containers" or
-    /// "/metadata/labels/team"; a part "*" stands for every element of a list, as in
-    /// "/spec/containers/*/resources". The narrower, the more pods are equal: the
-    /// API server itself writes a volume mount of a random name into each container.
-    /// An empty list: the answer is equal for all pods.
-    #[prost(string, repeated, tag = "1")]
-    pub paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// StateInterest narrows what Sync sends.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct StateInterest {
-    /// Nodes. Without them there are no node indices, so a plugin that filters or
-    /// scores must ask for them.
-    #[prost(bool, tag = "1")]
-    pub nodes: bool,
-    /// Pods that are placed or assumed.
-    #[prost(bool, tag = "2")]
-    pub pods: bool,
-    /// Nominated pods too.
-    #[prost(bool, tag = "3")]
-    pub nominations: bool,
-    /// If given, only pods that request one of these resources.
-    #[prost(string, repeated, tag = "4")]
-    pub pod_resources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Other kinds the host shall watch for the plugin.
-    #[prost(message, repeated, tag = "5")]
-    pub resources: ::prost::alloc::vec::Vec<WatchedResource>,
-    /// Pods are not sent again when neither their stage, spec, labels nor
-    /// annotations have changed, so that the status held of them may be an old one.
-    #[prost(bool, tag = "6")]
-    pub pods_without_status: bool,
-}
-/// WatchedResource is a kind beside nodes and pods.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchedResource {
-    /// API group, empty for core.
-    #[prost(string, tag = "1")]
-    pub group: ::prost::alloc::string::String,
-    /// API version, such as "v1alpha1".
-    #[prost(string, tag = "2")]
-    pub version: ::prost::alloc::string::String,
-    /// Plural, such as "podgroups".
-    #[prost(string, tag = "3")]
-    pub resource: ::prost::alloc::string::String,
-    /// Label selector in its text form. Absent: all.
-    #[prost(string, optional, tag = "4")]
-    pub label_selector: ::core::option::Option<::prost::alloc::string::String>,
-}
-/// EventInterest is a set of events with conditions that the host checks alone;
-/// all given conditions must hold. An event that several interests cover queues
-/// a pod when one of them does.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct EventInterest {
-    /// "Node", "Pod" (placed pods), or a watched kind as "podgroups.v1alpha1.group".
-    /// A change of the waiting pod itself always queues it, unannounced.
-    #[prost(string, tag = "1")]
-    pub resource: ::prost::alloc::string::String,
-    /// The actions of interest.
-    #[prost(enumeration = "ActionType", repeated, tag = "2")]
-    pub actions: ::prost::alloc::vec::Vec<i32>,
-    /// For updates: one of these JSON pointers must have changed. Empty: no condition.
-    #[prost(string, repeated, tag = "3")]
-    pub changed_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The object must match this label selector. Absent: no condition.
-    #[prost(string, optional, tag = "4")]
-    pub label_selector: ::core::option::Option<::prost::alloc::string::String>,
-    /// The pod that came, went or changed must request one of these resources.
-    /// Empty: no condition.
-    #[prost(string, repeated, tag = "5")]
-    pub pod_resources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The host asks QueueingHints before it queues pods again; otherwise the
-    /// event queues every pod the plugin rejected, as far as the conditions on the
-    /// waiting pod below hold.
-    #[prost(bool, tag = "6")]
-    pub ask_hint: bool,
-    /// The object must be in the waiting pod's namespace.
-    #[prost(bool, tag = "7")]
-    pub same_namespace: bool,
-    /// Label keys that both the object and the waiting pod must carry, with equal
-    /// values: the members of a group name the group's label here. Empty: no
-    /// condition.
-    #[prost(string, repeated, tag = "8")]
-    pub equal_labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// A label of the waiting pod whose value must be the object's name: pods that
-    /// name their group in a label wait for that group's object. Absent: no
-    /// condition.
-    #[prost(string, optional, tag = "9")]
-    pub pod_label_names_object: ::core::option::Option<::prost::alloc::string::String>,
-}
-/// ConfigureRequest is one profile's configuration.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ConfigureRequest {
-    /// The version the host chose.
-    #[prost(uint32, tag = "1")]
-    pub protocol_version: u32,
-    /// What the host found wrong with the handshake. If there is anything here the
-    /// host won't use the plugin; it says so for the plugin's log.
-    #[prost(string, repeated, tag = "2")]
-    pub handshake_errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The profile (schedulerName).
-    #[prost(string, tag = "3")]
-    pub profile: ::prost::alloc::string::String,
-    /// The arguments as a JSON object. Absent: the user gave none.
-    #[prost(bytes = "bytes", optional, tag = "4")]
-    pub arguments: ::core::option::Option<::prost::bytes::Bytes>,
-    /// The profile doesn't use the plugin any more: what is kept for it can go.
-    /// Calls in flight may still follow. Arguments are absent then, and there is
-    /// nothing to find wrong.
-    #[prost(bool, tag = "5")]
-    pub removed: bool,
-    /// The plugin runs in the profile's shadow: its answers are compared and
-    /// counted, and change nothing. Of attempts that chose a node it may be asked
-    /// PreEnqueue, Filter, Score and FilterScore; it is sent what became of them
-    /// by Reserve, with the node that was really chosen, Unreserve and CycleDone.
-    /// Of attempts that no node is left for it may be asked PostFilter; no pod is
-    /// evicted or nominated by its answer, so it keeps nothing for that.
-    /// No other scheduling call is made, and it must not act on the cluster by
-    /// itself. Configuring again with another value turns it while it runs.
-    #[prost(bool, tag = "6")]
-    pub shadow: bool,
-}
-/// ConfigureResponse is the plugin's opinion on its arguments.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ConfigureResponse {
-    /// Every error found, each "path: what is wrong". None: the profile may be used.
-    #[prost(string, repeated, tag = "1")]
-    pub errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// ExtensionPoint names the calls that a plugin wants to get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ExtensionPoint {
-    /// Not a capability; a protocol error.
-    Unspecified = 0,
-    /// SchedulingService.PreEnqueue.
-    PreEnqueue = 1,
-    /// SchedulingService.Filter (PreFilter and Filter are one call).
-    Filter = 2,
-    /// SchedulingService.PostFilter.
-    PostFilter = 3,
-    /// SchedulingService.Score (PreScore and Score are one call).
-    Score = 4,
-    /// SchedulingService.Reserve and Unreserve.
-    Reserve = 5,
-    /// SchedulingService.Permit.
-    Permit = 6,
-    /// SchedulingService.PreBind.
-    PreBind = 7,
-    /// SchedulingService.PostBind.
-    PostBind = 8,
-    /// SchedulingService.CycleDone.
-    CycleDone = 9,
-    /// QueueingService.QueueingHints.
-    QueueingHints = 10,
-    /// QueueingService.Requeue.
-    Requeue = 11,
-    /// SchedulingService.Bind.
-    Bind = 12,
-    /// SchedulingService.FilterOverlays. Only for plugins that filter. Without it
-    /// the host takes it that evicting pods does not change the plugin's verdicts
-    /// from UNSCHEDULABLE to a pass, so no room is made where it says so.
-    FilterOverlays = 13,
-    /// QueueingService.SortKeys. The queue is ordered by the plugin where the
-    /// profiles name it at queueSort; all of them have to, since they share one
-    /// queue.
-    QueueSort = 14,
-    /// PlacementService.GeneratePlacements. Only for plugins that want to see
-    /// nodes.
-    PlacementGenerate = 15,
-    /// PlacementService.ScorePlacements. Only for plugins that want to see nodes.
-    PlacementScore = 16,
-}
-impl ExtensionPoint {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "EXTENSION_POINT_UNSPECIFIED",
-            Self::PreEnqueue => "EXTENSION_POINT_PRE_ENQUEUE",
-            Self::Filter => "EXTENSION_POINT_FILTER",
-            Self::PostFilter => "EXTENSION_POINT_POST_FILTER",
-            Self::Score => "EXTENSION_POINT_SCORE",
-            Self::Reserve => "EXTENSION_POINT_RESERVE",
-            Self::Permit => "EXTENSION_POINT_PERMIT",
-            Self::PreBind => "EXTENSION_POINT_PRE_BIND",
-            Self::PostBind => "EXTENSION_POINT_POST_BIND",
-            Self::CycleDone => "EXTENSION_POINT_CYCLE_DONE",
-            Self::QueueingHints => "EXTENSION_POINT_QUEUEING_HINTS",
-            Self::Requeue => "EXTENSION_POINT_REQUEUE",
-            Self::Bind => "EXTENSION_POINT_BIND",
-            Self::FilterOverlays => "EXTENSION_POINT_FILTER_OVERLAYS",
-            Self::QueueSort => "EXTENSION_POINT_QUEUE_SORT",
-            Self::PlacementGenerate => "EXTENSION_POINT_PLACEMENT_GENERATE",
-            Self::PlacementScore => "EXTENSION_POINT_PLACEMENT_SCORE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "EXTENSION_POINT_UNSPECIFIED" => Some(Self::Unspecified),
-            "EXTENSION_POINT_PRE_ENQUEUE" => Some(Self::PreEnqueue),
-            "EXTENSION_POINT_FILTER" => Some(Self::Filter),
-            "EXTENSION_POINT_POST_FILTER" => Some(Self::PostFilter),
-            "EXTENSION_POINT_SCORE" => Some(Self::Score),
-            "EXTENSION_POINT_RESERVE" => Some(Self::Reserve),
-            "EXTENSION_POINT_PERMIT" => Some(Self::Permit),
-            "EXTENSION_POINT_PRE_BIND" => Some(Self::PreBind),
-            "EXTENSION_POINT_POST_BIND" => Some(Self::PostBind),
-            "EXTENSION_POINT_CYCLE_DONE" => Some(Self::CycleDone),
-            "EXTENSION_POINT_QUEUEING_HINTS" => Some(Self::QueueingHints),
-            "EXTENSION_POINT_REQUEUE" => Some(Self::Requeue),
-            "EXTENSION_POINT_BIND" => Some(Self::Bind),
-            "EXTENSION_POINT_FILTER_OVERLAYS" => Some(Self::FilterOverlays),
-            "EXTENSION_POINT_QUEUE_SORT" => Some(Self::QueueSort),
-            "EXTENSION_POINT_PLACEMENT_GENERATE" => Some(Self::PlacementGenerate),
-            "EXTENSION_POINT_PLACEMENT_SCORE" => Some(Self::PlacementScore),
-            _ => None,
-        }
-    }
-}
-/// ActionType is what happened to an object, in kube-scheduler's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum ActionType {
-    /// Not an action; a protocol error.
-    Unspecified = 0,
-    /// The object came.
-    Add = 1,
-    /// The object went.
-    Delete = 2,
-    /// Anything about the object changed.
-    Update = 3,
-    /// A node's allocatable changed.
-    UpdateNodeAllocatable = 4,
-    /// A node's labels changed.
-    UpdateNodeLabel = 5,
-    /// A node's taints changed.
-    UpdateNodeTaint = 6,
-    /// A node's conditions changed.
-    UpdateNodeCondition = 7,
-    /// A node's annotations changed.
-    UpdateNodeAnnotation = 8,
-    /// A pod's labels changed.
-    UpdatePodLabel = 9,
-    /// A pod's requests went down.
-    UpdatePodScaleDown = 10,
-    /// A pod's tolerations changed.
-    UpdatePodToleration = 11,
-    /// A pod's scheduling gates went away.
-    UpdatePodSchedulingGatesEliminated = 12,
-    /// A pod's generated resource claim changed.
-    UpdatePodGeneratedResourceClaim = 13,
-    /// A node's declared features changed.
-    UpdateNodeDeclaredFeature = 14,
-}
-impl ActionType {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "ACTION_TYPE_UNSPECIFIED",
-            Self::Add => "ACTION_TYPE_ADD",
-            Self::Delete => "ACTION_TYPE_DELETE",
-            Self::Update => "ACTION_TYPE_UPDATE",
-            Self::UpdateNodeAllocatable => "ACTION_TYPE_UPDATE_NODE_ALLOCATABLE",
-            Self::UpdateNodeLabel => "ACTION_TYPE_UPDATE_NODE_LABEL",
-            Self::UpdateNodeTaint => "ACTION_TYPE_UPDATE_NODE_TAINT",
-            Self::UpdateNodeCondition => "ACTION_TYPE_UPDATE_NODE_CONDITION",
-            Self::UpdateNodeAnnotation => "ACTION_TYPE_UPDATE_NODE_ANNOTATION",
-            Self::UpdatePodLabel => "ACTION_TYPE_UPDATE_POD_LABEL",
-            Self::UpdatePodScaleDown => "ACTION_TYPE_UPDATE_POD_SCALE_DOWN",
-            Self::UpdatePodToleration => "ACTION_TYPE_UPDATE_POD_TOLERATION",
-            Self::UpdatePodSchedulingGatesEliminated => {
-                "ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED"
-            }
-            Self::UpdatePodGeneratedResourceClaim => {
-                "ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM"
-            }
-            Self::UpdateNodeDeclaredFeature => "ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "ACTION_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
-            "ACTION_TYPE_ADD" => Some(Self::Add),
-            "ACTION_TYPE_DELETE" => Some(Self::Delete),
-            "ACTION_TYPE_UPDATE" => Some(Self::Update),
-            "ACTION_TYPE_UPDATE_NODE_ALLOCATABLE" => Some(Self::UpdateNodeAllocatable),
-            "ACTION_TYPE_UPDATE_NODE_LABEL" => Some(Self::UpdateNodeLabel),
-            "ACTION_TYPE_UPDATE_NODE_TAINT" => Some(Self::UpdateNodeTaint),
-            "ACTION_TYPE_UPDATE_NODE_CONDITION" => Some(Self::UpdateNodeCondition),
-            "ACTION_TYPE_UPDATE_NODE_ANNOTATION" => Some(Self::UpdateNodeAnnotation),
-            "ACTION_TYPE_UPDATE_POD_LABEL" => Some(Self::UpdatePodLabel),
-            "ACTION_TYPE_UPDATE_POD_SCALE_DOWN" => Some(Self::UpdatePodScaleDown),
-            "ACTION_TYPE_UPDATE_POD_TOLERATION" => Some(Self::UpdatePodToleration),
-            "ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED" => {
-                Some(Self::UpdatePodSchedulingGatesEliminated)
-            }
-            "ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM" => {
-                Some(Self::UpdatePodGeneratedResourceClaim)
-            }
-            "ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE" => {
-                Some(Self::UpdateNodeDeclaredFeature)
-            }
-            _ => None,
-        }
-    }
-}
-/// Generated client implementations.
-pub mod identity_service_client {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    use tonic::codegen::http::Uri;
-    /// IdentityService is what the host calls first: who are you, and here are your
-    /// arguments. Liveness is grpc.health.v1 with the empty service name; readiness
-    /// (configured and synced) is grpc.health.v1 with the service name
-    /// "berth.plugin.v1.SchedulingService".
-    #[derive(Debug, Clone)]
-    pub struct IdentityServiceClient<T> {
-        inner: tonic::client::Grpc<T>,
-    }
-    impl<T> IdentityServiceClient<T>
-    where
-        T: tonic::client::GrpcService<tonic::body::Body>,
-        T::Error: Into<StdError>,
-        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
-        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
-    {
-        pub fn new(inner: T) -> Self {
-            let inner = tonic::client::Grpc::new(inner);
-            Self { inner }
-        }
-        pub fn with_origin(inner: T, origin: Uri) -> Self {
-            let inner = tonic::client::Grpc::with_origin(inner, origin);
-            Self { inner }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> IdentityServiceClient<InterceptedService<T, F>>
-        where
-            F: tonic::service::Interceptor,
-            T::ResponseBody: Default,
-            T: tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-                Response = http::Response<
-                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                >,
-            >,
-            <T as tonic::codegen::Service<
-                http::Request<tonic::body::Body>,
-            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
-        {
-            IdentityServiceClient::new(InterceptedService::new(inner, interceptor))
-        }
-        /// Compress requests with the given encoding.
-        ///
-        /// This requires the server to support it otherwise it might respond with an
-        /// error.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.send_compressed(encoding);
-            self
-        }
-        /// Enable decompressing responses.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.inner = self.inner.accept_compressed(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_decoding_message_size(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.inner = self.inner.max_encoding_message_size(limit);
-            self
-        }
-        /// Handshake exchanges names, versions and capabilities. It changes nothing
-        /// and may be repeated.
-        pub async fn handshake(
-            &mut self,
-            request: impl tonic::IntoRequest<super::HandshakeRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HandshakeResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.IdentityService/Handshake",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("berth.plugin.v1.IdentityService", "Handshake"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Configure hands over one profile's arguments; calling it again replaces
-        /// them, while calls for the profile go on: each call is answered with the old
-        /// or the new arguments, never with a mixture. When the reply has errors, what
-        /// was configured before stays. A profile that was not configured can't be
-        /// used in a call.
-        pub async fn configure(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ConfigureRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ConfigureResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/berth.plugin.v1.IdentityService/Configure",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("berth.plugin.v1.IdentityService", "Configure"));
-            self.inner.unary(req, path, codec).await
-        }
-    }
-}
-/// Generated server implementations.
-pub mod identity_service_server {
-    #![allow(
-        unused_variables,
-        dead_code,
-        missing_docs,
-        clippy::wildcard_imports,
-        clippy::let_unit_value,
-    )]
-    use tonic::codegen::*;
-    /// Generated trait containing gRPC methods that should be implemented for use with IdentityServiceServer.
-    #[async_trait]
-    pub trait IdentityService: std::marker::Send + std::marker::Sync + 'static {
-        /// Handshake exchanges names, versions and capabilities. It changes nothing
-        /// and may be repeated.
-        async fn handshake(
-            &self,
-            request: tonic::Request<super::HandshakeRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::HandshakeResponse>,
-            tonic::Status,
-        >;
-        /// Configure hands over one profile's arguments; calling it again replaces
-        /// them, while calls for the profile go on: each call is answered with the old
-        /// or the new arguments, never with a mixture. When the reply has errors, what
-        /// was configured before stays. A profile that was not configured can't be
-        /// used in a call.
-        async fn configure(
-            &self,
-            request: tonic::Request<super::ConfigureRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ConfigureResponse>,
-            tonic::Status,
-        >;
-    }
-    /// IdentityService is what the host calls first: who are you, and here are your
-    /// arguments. Liveness is grpc.health.v1 with the empty service name; readiness
-    /// (configured and synced) is grpc.health.v1 with the service name
-    /// "berth.plugin.v1.SchedulingService".
-    #[derive(Debug)]
-    pub struct IdentityServiceServer<T> {
-        inner: Arc<T>,
-        accept_compression_encodings: EnabledCompressionEncodings,
-        send_compression_encodings: EnabledCompressionEncodings,
-        max_decoding_message_size: Option<usize>,
-        max_encoding_message_size: Option<usize>,
-    }
-    impl<T> IdentityServiceServer<T> {
-        pub fn new(inner: T) -> Self {
-            Self::from_arc(Arc::new(inner))
-        }
-        pub fn from_arc(inner: Arc<T>) -> Self {
-            Self {
-                inner,
-                accept_compression_encodings: Default::default(),
-                send_compression_encodings: Default::default(),
-                max_decoding_message_size: None,
-                max_encoding_message_size: None,
-            }
-        }
-        pub fn with_interceptor<F>(
-            inner: T,
-            interceptor: F,
-        ) -> InterceptedService<Self, F>
-        where
-            F: tonic::service::Interceptor,
-        {
-            InterceptedService::new(Self::new(inner), interceptor)
-        }
-        /// Enable decompressing requests with the given encoding.
-        #[must_use]
-        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.accept_compression_encodings.enable(encoding);
-            self
-        }
-        /// Compress responses with the given encoding, if the client supports it.
-        #[must_use]
-        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
-            self.send_compression_encodings.enable(encoding);
-            self
-        }
-        /// Limits the maximum size of a decoded message.
-        ///
-        /// Default: `4MB`
-        #[must_use]
-        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
-            self.max_decoding_message_size = Some(limit);
-            self
-        }
-        /// Limits the maximum size of an encoded message.
-        ///
-        /// Default: `usize::MAX`
-        #[must_use]
-        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
-            self.max_encoding_message_size = Some(limit);
-            self
-        }
-    }
-    impl<T, B> tonic::codegen::Service<http::Request<B>> for IdentityServiceServer<T>
-    where
-        T: IdentityService,
-        B: Body + std::marker::Send + 'static,
-        B::Error: Into<StdError> + std::marker::Send + 'static,
-    {
-        type Response = http::Response<tonic::body::Body>;
-        type Error = std::convert::Infallible;
-        type Future = BoxFuture<Self::Response, Self::Error>;
-        fn poll_ready(
-            &mut self,
-            _cx: &mut Context<'_>,
-        ) -> Poll<std::result::Result<(), Self::Error>> {
-            Poll::Ready(Ok(()))
-        }
-        fn call(&mut self, req: http::Request<B>) -> Self::Future {
-            match req.uri().path() {
-                "/berth.plugin.v1.IdentityService/Handshake" => {
-                    #[allow(non_camel_case_types)]
-                    struct HandshakeSvc<T: IdentityService>(pub Arc<T>);
-                    impl<
-                        T: IdentityService,
-                    > tonic::server::UnaryService<super::HandshakeRequest>
-                    for HandshakeSvc<T> {
-                        type Response = super::HandshakeResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::HandshakeRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as IdentityService>::handshake(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = HandshakeSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/berth.plugin.v1.IdentityService/Configure" => {
-                    #[allow(non_camel_case_types)]
-                    struct ConfigureSvc<T: IdentityService>(pub Arc<T>);
-                    impl<
-                        T: IdentityService,
-                    > tonic::server::UnaryService<super::ConfigureRequest>
-                    for ConfigureSvc<T> {
-                        type Response = super::ConfigureResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ConfigureRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as IdentityService>::configure(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ConfigureSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                _ => {
-                    Box::pin(async move {
-                        let mut response = http::Response::new(
-                            tonic::body::Body::default(),
-                        );
-                        let headers = response.headers_mut();
-                        headers
-                            .insert(
-                                tonic::Status::GRPC_STATUS,
-                                (tonic::Code::Unimplemented as i32).into(),
-                            );
-                        headers
-                            .insert(
-                                http::header::CONTENT_TYPE,
-                                tonic::metadata::GRPC_CONTENT_TYPE,
-                            );
-                        Ok(response)
-                    })
-                }
-            }
-        }
-    }
-    impl<T> Clone for IdentityServiceServer<T> {
-        fn clone(&self) -> Self {
-            let inner = self.inner.clone();
-            Self {
-                inner,
-                accept_compression_encodings: self.accept_compression_encodings,
-                send_compression_encodings: self.send_compression_encodings,
-                max_decoding_message_size: self.max_decoding_message_size,
-                max_encoding_message_size: self.max_encoding_message_size,
-            }
-        }
-    }
-    /// Generated gRPC service name
-    pub const SERVICE_NAME: &str = "berth.plugin.v1.IdentityService";
-    impl<T> tonic::server::NamedService for IdentityServiceServer<T> {
-        const NAME: &'static str = SERVICE_NAME;
-    }
-}
 /// ConverseRequest is one call.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConverseRequest {
@@ -4005,6 +3196,1279 @@ pub mod placement_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "berth.plugin.v1.PlacementService";
     impl<T> tonic::server::NamedService for PlacementServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// PlacementProgress is how far an attempt at a group has come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PlacementProgress {
+    /// The group's pods that are still to be tried.
+    #[prost(uint32, tag = "1")]
+    pub remaining: u32,
+    /// Its pods that have a node, from this attempt or from before.
+    #[prost(uint32, tag = "2")]
+    pub scheduled: u32,
+}
+/// PlacementFeasibleRequest asks about all that the attempt may come to if the
+/// pods that are left find a node, so that most attempts need one call.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlacementFeasibleRequest {
+    /// Profile, and the group's first pod. No state.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<Call>,
+    /// The group.
+    #[prost(message, optional, tag = "2")]
+    pub group: ::core::option::Option<PodGroup>,
+    /// 1 to 1,024.
+    #[prost(message, repeated, tag = "3")]
+    pub progress: ::prost::alloc::vec::Vec<PlacementProgress>,
+}
+/// PlacementFeasibleResponse has a verdict on each.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlacementFeasibleResponse {
+    /// One for each progress, in the same order. SUCCESS: the group may go as it
+    /// stands, and its other pods are tried all the same; WAIT: it may not yet;
+    /// UNSCHEDULABLE: it may not, however many of the remaining pods find a node;
+    /// ERROR. It depends on the group, the numbers and what the plugin knows, not
+    /// on nodes: the host keeps it for the attempt, in all placements.
+    #[prost(message, repeated, tag = "1")]
+    pub verdicts: ::prost::alloc::vec::Vec<Status>,
+}
+/// PodGroupPostFilterRequest asks for pods that could be evicted.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodGroupPostFilterRequest {
+    /// State, and the group's first pod.
+    #[prost(message, optional, tag = "1")]
+    pub call: ::core::option::Option<Call>,
+    /// The group.
+    #[prost(message, optional, tag = "2")]
+    pub group: ::core::option::Option<PodGroup>,
+}
+/// GroupPreemption is a set of pods without which the group may fit.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupPreemption {
+    /// UIDs of placed pods, at least one, each once.
+    #[prost(string, repeated, tag = "1")]
+    pub victim_uids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// PodGroupPostFilterResponse proposes evictions. The host tries the whole group
+/// without the victims, as it schedules it, and has the first proposal carried
+/// out by which it fits.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PodGroupPostFilterResponse {
+    /// As in FilterResponse.
+    #[prost(int64, tag = "1")]
+    pub generation: i64,
+    /// SUCCESS: there are proposals, or room is on its way; UNSCHEDULABLE: this
+    /// plugin can do nothing, the next is asked; UNSCHEDULABLE_AND_UNRESOLVABLE:
+    /// nothing can be done, no other is asked; ERROR.
+    #[prost(message, optional, tag = "2")]
+    pub status: ::core::option::Option<Status>,
+    /// With SUCCESS only, at most 16, the one that is liked best first. None: room
+    /// is on its way, and the group waits for it.
+    #[prost(message, repeated, tag = "3")]
+    pub proposals: ::prost::alloc::vec::Vec<GroupPreemption>,
+}
+/// Generated client implementations.
+pub mod group_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// GroupService is asked about a pod group as a whole: whether it may go with
+    /// the pods that have a node, and how to make room for it. Only groups that are
+    /// queued as units, from Kubernetes 1.37 on. A plugin that announces neither of
+    /// its extension points need not serve it.
+    #[derive(Debug, Clone)]
+    pub struct GroupServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> GroupServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> GroupServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            GroupServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// PlacementFeasible says whether a group may go, by how far the attempt has
+        /// come.
+        pub async fn placement_feasible(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PlacementFeasibleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PlacementFeasibleResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.GroupService/PlacementFeasible",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("berth.plugin.v1.GroupService", "PlacementFeasible"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// PodGroupPostFilter is asked when a group was found unschedulable: which pods
+        /// could be evicted for it.
+        pub async fn pod_group_post_filter(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PodGroupPostFilterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PodGroupPostFilterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.GroupService/PodGroupPostFilter",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("berth.plugin.v1.GroupService", "PodGroupPostFilter"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod group_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with GroupServiceServer.
+    #[async_trait]
+    pub trait GroupService: std::marker::Send + std::marker::Sync + 'static {
+        /// PlacementFeasible says whether a group may go, by how far the attempt has
+        /// come.
+        async fn placement_feasible(
+            &self,
+            request: tonic::Request<super::PlacementFeasibleRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PlacementFeasibleResponse>,
+            tonic::Status,
+        >;
+        /// PodGroupPostFilter is asked when a group was found unschedulable: which pods
+        /// could be evicted for it.
+        async fn pod_group_post_filter(
+            &self,
+            request: tonic::Request<super::PodGroupPostFilterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PodGroupPostFilterResponse>,
+            tonic::Status,
+        >;
+    }
+    /// GroupService is asked about a pod group as a whole: whether it may go with
+    /// the pods that have a node, and how to make room for it. Only groups that are
+    /// queued as units, from Kubernetes 1.37 on. A plugin that announces neither of
+    /// its extension points need not serve it.
+    #[derive(Debug)]
+    pub struct GroupServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> GroupServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for GroupServiceServer<T>
+    where
+        T: GroupService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/berth.plugin.v1.GroupService/PlacementFeasible" => {
+                    #[allow(non_camel_case_types)]
+                    struct PlacementFeasibleSvc<T: GroupService>(pub Arc<T>);
+                    impl<
+                        T: GroupService,
+                    > tonic::server::UnaryService<super::PlacementFeasibleRequest>
+                    for PlacementFeasibleSvc<T> {
+                        type Response = super::PlacementFeasibleResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PlacementFeasibleRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GroupService>::placement_feasible(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PlacementFeasibleSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.GroupService/PodGroupPostFilter" => {
+                    #[allow(non_camel_case_types)]
+                    struct PodGroupPostFilterSvc<T: GroupService>(pub Arc<T>);
+                    impl<
+                        T: GroupService,
+                    > tonic::server::UnaryService<super::PodGroupPostFilterRequest>
+                    for PodGroupPostFilterSvc<T> {
+                        type Response = super::PodGroupPostFilterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PodGroupPostFilterRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GroupService>::pod_group_post_filter(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PodGroupPostFilterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for GroupServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "berth.plugin.v1.GroupService";
+    impl<T> tonic::server::NamedService for GroupServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// HandshakeRequest introduces the host.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HandshakeRequest {
+    /// The host's name, such as "berth".
+    #[prost(string, tag = "1")]
+    pub host_name: ::prost::alloc::string::String,
+    /// The host's own version, for logs.
+    #[prost(string, tag = "2")]
+    pub host_version: ::prost::alloc::string::String,
+    /// The protocol versions the host speaks; this file is version 1.
+    #[prost(uint32, repeated, tag = "3")]
+    pub supported_versions: ::prost::alloc::vec::Vec<u32>,
+}
+/// HandshakeResponse introduces the plugin.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct HandshakeResponse {
+    /// The plugin's name as profiles spell it: a DNS label such as "gpu-share".
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The plugin's own version, for logs and spans.
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// The protocol versions the plugin speaks. The host picks the highest common
+    /// one and says so in Configure.
+    #[prost(uint32, repeated, tag = "3")]
+    pub supported_versions: ::prost::alloc::vec::Vec<u32>,
+    /// What the plugin does and needs.
+    #[prost(message, optional, tag = "4")]
+    pub capabilities: ::core::option::Option<Capabilities>,
+}
+/// Capabilities is everything the host must know to call the plugin well. What
+/// is not announced here is not called.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Capabilities {
+    /// The calls the plugin serves.
+    #[prost(enumeration = "ExtensionPoint", repeated, tag = "1")]
+    pub extension_points: ::prost::alloc::vec::Vec<i32>,
+    /// The cluster events that may make a pod schedulable which this plugin
+    /// rejected. Empty: only the host's periodic flush and Requeue bring it back.
+    #[prost(message, repeated, tag = "2")]
+    pub events: ::prost::alloc::vec::Vec<EventInterest>,
+    /// The pod fields the verdicts depend on. Absent: all of them, so that no two
+    /// pods share an answer.
+    #[prost(message, optional, tag = "3")]
+    pub pod_fields: ::core::option::Option<PodFields>,
+    /// What the plugin wants to see of the cluster.
+    #[prost(message, optional, tag = "4")]
+    pub state: ::core::option::Option<StateInterest>,
+    /// Filter's and Score's answer for a node depends on the pod, that node, and
+    /// those of the pods on it that `state` asks for; beyond that at most on what
+    /// other nodes are and can allocate, never on the pods on them. Then the host
+    /// may keep the answers for equal pods and ask only about nodes that the plugin
+    /// was sent a pod or a call about since; when a node comes, goes or is another
+    /// than before, it asks about all.
+    #[prost(bool, tag = "5")]
+    pub node_local: bool,
+    /// Score wants to see exactly the nodes that every filter let pass, so
+    /// FilterScore does not serve it.
+    #[prost(bool, tag = "6")]
+    pub score_needs_feasible: bool,
+    /// JSON Schema (draft 2020-12) of the arguments, for early and readable errors.
+    #[prost(bytes = "bytes", optional, tag = "7")]
+    pub arguments_schema: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The time the plugin wants for one call. The host clamps it to what the
+    /// cycle has left. Absent: the host's default.
+    #[prost(message, optional, tag = "8")]
+    pub wanted_deadline: ::core::option::Option<::prost_types::Duration>,
+    /// SchedulingService.Converse is served; the host then uses it for all
+    /// calls of that service.
+    #[prost(bool, tag = "9")]
+    pub converse: bool,
+    /// The time wanted at single extension points, where it differs from
+    /// wanted_deadline; clamped likewise. A point named twice is a protocol error.
+    #[prost(message, repeated, tag = "10")]
+    pub wanted_deadlines: ::prost::alloc::vec::Vec<WantedDeadline>,
+    /// Several calls may come in one message of SchedulingService.Converse, and
+    /// several answers in one message back. Needs converse.
+    #[prost(bool, tag = "11")]
+    pub converse_together: bool,
+    /// The file name of a second unix socket, in the folder of the one that this
+    /// answer came over, on which the unary calls of SchedulingService,
+    /// PlacementService, GroupService and QueueingService are served in ttrpc's
+    /// frames (ttrpc.proto); the host then makes those calls there. Over TCP it is
+    /// a protocol error.
+    #[prost(string, optional, tag = "12")]
+    pub ttrpc_socket: ::core::option::Option<::prost::alloc::string::String>,
+    /// Candidates may come as a list of indices, which Filter, Score and FilterScore
+    /// then answer entry by entry: a question about few nodes of many costs what
+    /// these few cost.
+    #[prost(bool, tag = "13")]
+    pub listed_candidates: bool,
+    /// The plugin reads the time, and sets its timers, by one clock alone: its own
+    /// until a host says the time on a Sync stream (Time in state.proto), that
+    /// host's from then on. Without it the host says no time.
+    #[prost(bool, tag = "14")]
+    pub clock: bool,
+}
+/// WantedDeadline is the time that calls of one extension point may take.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WantedDeadline {
+    /// Whose calls; Unreserve counts as RESERVE.
+    #[prost(enumeration = "ExtensionPoint", tag = "1")]
+    pub extension_point: i32,
+    /// How long, greater than 0.
+    #[prost(message, optional, tag = "2")]
+    pub deadline: ::core::option::Option<::prost_types::Duration>,
+}
+/// PodFields lists pod fields.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PodFields {
+    /// JSON pointers (RFC 6901) into the pod, such as "/spec/containers" or
+    /// "/metadata/labels/team"; a part "*" stands for every element of a list, as in
+    /// "/spec/containers/*/resources". The narrower, the more pods are equal: the
+    /// API server itself writes a volume mount of a random name into each container.
+    /// An empty list: the answer is equal for all pods.
+    #[prost(string, repeated, tag = "1")]
+    pub paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// StateInterest narrows what Sync sends.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StateInterest {
+    /// Nodes. Without them there are no node indices, so a plugin that filters or
+    /// scores must ask for them.
+    #[prost(bool, tag = "1")]
+    pub nodes: bool,
+    /// Pods that are placed or assumed.
+    #[prost(bool, tag = "2")]
+    pub pods: bool,
+    /// Nominated pods too.
+    #[prost(bool, tag = "3")]
+    pub nominations: bool,
+    /// If given, only pods that request one of these resources.
+    #[prost(string, repeated, tag = "4")]
+    pub pod_resources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Other kinds the host shall watch for the plugin.
+    #[prost(message, repeated, tag = "5")]
+    pub resources: ::prost::alloc::vec::Vec<WatchedResource>,
+    /// Pods are not sent again when neither their stage, spec, labels nor
+    /// annotations have changed, so that the status held of them may be an old one.
+    #[prost(bool, tag = "6")]
+    pub pods_without_status: bool,
+}
+/// WatchedResource is a kind beside nodes and pods.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchedResource {
+    /// API group, empty for core.
+    #[prost(string, tag = "1")]
+    pub group: ::prost::alloc::string::String,
+    /// API version, such as "v1alpha1".
+    #[prost(string, tag = "2")]
+    pub version: ::prost::alloc::string::String,
+    /// Plural, such as "podgroups".
+    #[prost(string, tag = "3")]
+    pub resource: ::prost::alloc::string::String,
+    /// Label selector in its text form. Absent: all.
+    #[prost(string, optional, tag = "4")]
+    pub label_selector: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// EventInterest is a set of events with conditions that the host checks alone;
+/// all given conditions must hold. An event that several interests cover queues
+/// a pod when one of them does.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EventInterest {
+    /// "Node", "Pod" (placed pods), or a watched kind as "podgroups.v1alpha1.group".
+    /// A change of the waiting pod itself always queues it, unannounced.
+    #[prost(string, tag = "1")]
+    pub resource: ::prost::alloc::string::String,
+    /// The actions of interest.
+    #[prost(enumeration = "ActionType", repeated, tag = "2")]
+    pub actions: ::prost::alloc::vec::Vec<i32>,
+    /// For updates: one of these JSON pointers must have changed. Empty: no condition.
+    #[prost(string, repeated, tag = "3")]
+    pub changed_fields: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The object must match this label selector. Absent: no condition.
+    #[prost(string, optional, tag = "4")]
+    pub label_selector: ::core::option::Option<::prost::alloc::string::String>,
+    /// The pod that came, went or changed must request one of these resources.
+    /// Empty: no condition.
+    #[prost(string, repeated, tag = "5")]
+    pub pod_resources: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The host asks QueueingHints before it queues pods again; otherwise the
+    /// event queues every pod the plugin rejected, as far as the conditions on the
+    /// waiting pod below hold.
+    #[prost(bool, tag = "6")]
+    pub ask_hint: bool,
+    /// The object must be in the waiting pod's namespace.
+    #[prost(bool, tag = "7")]
+    pub same_namespace: bool,
+    /// Label keys that both the object and the waiting pod must carry, with equal
+    /// values: the members of a group name the group's label here. Empty: no
+    /// condition.
+    #[prost(string, repeated, tag = "8")]
+    pub equal_labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// A label of the waiting pod whose value must be the object's name: pods that
+    /// name their group in a label wait for that group's object. Absent: no
+    /// condition.
+    #[prost(string, optional, tag = "9")]
+    pub pod_label_names_object: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// ConfigureRequest is one profile's configuration.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConfigureRequest {
+    /// The version the host chose.
+    #[prost(uint32, tag = "1")]
+    pub protocol_version: u32,
+    /// What the host found wrong with the handshake. If there is anything here the
+    /// host won't use the plugin; it says so for the plugin's log.
+    #[prost(string, repeated, tag = "2")]
+    pub handshake_errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The profile (schedulerName).
+    #[prost(string, tag = "3")]
+    pub profile: ::prost::alloc::string::String,
+    /// The arguments as a JSON object. Absent: the user gave none.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub arguments: ::core::option::Option<::prost::bytes::Bytes>,
+    /// The profile doesn't use the plugin any more: what is kept for it can go.
+    /// Calls in flight may still follow. Arguments are absent then, and there is
+    /// nothing to find wrong.
+    #[prost(bool, tag = "5")]
+    pub removed: bool,
+    /// The plugin runs in the profile's shadow: its answers are compared and
+    /// counted, and change nothing. Of attempts that chose a node it may be asked
+    /// PreEnqueue, Filter, Score and FilterScore; it is sent what became of them
+    /// by Reserve, with the node that was really chosen, Unreserve and CycleDone.
+    /// Of attempts that no node is left for it may be asked PostFilter; no pod is
+    /// evicted or nominated by its answer, so it keeps nothing for that.
+    /// No other scheduling call is made, and it must not act on the cluster by
+    /// itself. Configuring again with another value turns it while it runs.
+    #[prost(bool, tag = "6")]
+    pub shadow: bool,
+}
+/// ConfigureResponse is the plugin's opinion on its arguments.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ConfigureResponse {
+    /// Every error found, each "path: what is wrong". None: the profile may be used.
+    #[prost(string, repeated, tag = "1")]
+    pub errors: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// ExtensionPoint names the calls that a plugin wants to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ExtensionPoint {
+    /// Not a capability; a protocol error.
+    Unspecified = 0,
+    /// SchedulingService.PreEnqueue.
+    PreEnqueue = 1,
+    /// SchedulingService.Filter (PreFilter and Filter are one call).
+    Filter = 2,
+    /// SchedulingService.PostFilter.
+    PostFilter = 3,
+    /// SchedulingService.Score (PreScore and Score are one call).
+    Score = 4,
+    /// SchedulingService.Reserve and Unreserve.
+    Reserve = 5,
+    /// SchedulingService.Permit.
+    Permit = 6,
+    /// SchedulingService.PreBind.
+    PreBind = 7,
+    /// SchedulingService.PostBind.
+    PostBind = 8,
+    /// SchedulingService.CycleDone.
+    CycleDone = 9,
+    /// QueueingService.QueueingHints.
+    QueueingHints = 10,
+    /// QueueingService.Requeue.
+    Requeue = 11,
+    /// SchedulingService.Bind.
+    Bind = 12,
+    /// SchedulingService.FilterOverlays. Only for plugins that filter. Without it
+    /// the host takes it that evicting pods does not change the plugin's verdicts
+    /// from UNSCHEDULABLE to a pass, so no room is made where it says so.
+    FilterOverlays = 13,
+    /// QueueingService.SortKeys. The queue is ordered by the plugin where the
+    /// profiles name it at queueSort; all of them have to, since they share one
+    /// queue.
+    QueueSort = 14,
+    /// PlacementService.GeneratePlacements. Only for plugins that want to see
+    /// nodes.
+    PlacementGenerate = 15,
+    /// PlacementService.ScorePlacements. Only for plugins that want to see nodes.
+    PlacementScore = 16,
+    /// GroupService.PlacementFeasible.
+    PlacementFeasible = 17,
+    /// GroupService.PodGroupPostFilter. Only for plugins that want to see nodes.
+    PodGroupPostFilter = 18,
+}
+impl ExtensionPoint {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXTENSION_POINT_UNSPECIFIED",
+            Self::PreEnqueue => "EXTENSION_POINT_PRE_ENQUEUE",
+            Self::Filter => "EXTENSION_POINT_FILTER",
+            Self::PostFilter => "EXTENSION_POINT_POST_FILTER",
+            Self::Score => "EXTENSION_POINT_SCORE",
+            Self::Reserve => "EXTENSION_POINT_RESERVE",
+            Self::Permit => "EXTENSION_POINT_PERMIT",
+            Self::PreBind => "EXTENSION_POINT_PRE_BIND",
+            Self::PostBind => "EXTENSION_POINT_POST_BIND",
+            Self::CycleDone => "EXTENSION_POINT_CYCLE_DONE",
+            Self::QueueingHints => "EXTENSION_POINT_QUEUEING_HINTS",
+            Self::Requeue => "EXTENSION_POINT_REQUEUE",
+            Self::Bind => "EXTENSION_POINT_BIND",
+            Self::FilterOverlays => "EXTENSION_POINT_FILTER_OVERLAYS",
+            Self::QueueSort => "EXTENSION_POINT_QUEUE_SORT",
+            Self::PlacementGenerate => "EXTENSION_POINT_PLACEMENT_GENERATE",
+            Self::PlacementScore => "EXTENSION_POINT_PLACEMENT_SCORE",
+            Self::PlacementFeasible => "EXTENSION_POINT_PLACEMENT_FEASIBLE",
+            Self::PodGroupPostFilter => "EXTENSION_POINT_POD_GROUP_POST_FILTER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXTENSION_POINT_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXTENSION_POINT_PRE_ENQUEUE" => Some(Self::PreEnqueue),
+            "EXTENSION_POINT_FILTER" => Some(Self::Filter),
+            "EXTENSION_POINT_POST_FILTER" => Some(Self::PostFilter),
+            "EXTENSION_POINT_SCORE" => Some(Self::Score),
+            "EXTENSION_POINT_RESERVE" => Some(Self::Reserve),
+            "EXTENSION_POINT_PERMIT" => Some(Self::Permit),
+            "EXTENSION_POINT_PRE_BIND" => Some(Self::PreBind),
+            "EXTENSION_POINT_POST_BIND" => Some(Self::PostBind),
+            "EXTENSION_POINT_CYCLE_DONE" => Some(Self::CycleDone),
+            "EXTENSION_POINT_QUEUEING_HINTS" => Some(Self::QueueingHints),
+            "EXTENSION_POINT_REQUEUE" => Some(Self::Requeue),
+            "EXTENSION_POINT_BIND" => Some(Self::Bind),
+            "EXTENSION_POINT_FILTER_OVERLAYS" => Some(Self::FilterOverlays),
+            "EXTENSION_POINT_QUEUE_SORT" => Some(Self::QueueSort),
+            "EXTENSION_POINT_PLACEMENT_GENERATE" => Some(Self::PlacementGenerate),
+            "EXTENSION_POINT_PLACEMENT_SCORE" => Some(Self::PlacementScore),
+            "EXTENSION_POINT_PLACEMENT_FEASIBLE" => Some(Self::PlacementFeasible),
+            "EXTENSION_POINT_POD_GROUP_POST_FILTER" => Some(Self::PodGroupPostFilter),
+            _ => None,
+        }
+    }
+}
+/// ActionType is what happened to an object, in kube-scheduler's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ActionType {
+    /// Not an action; a protocol error.
+    Unspecified = 0,
+    /// The object came.
+    Add = 1,
+    /// The object went.
+    Delete = 2,
+    /// Anything about the object changed.
+    Update = 3,
+    /// A node's allocatable changed.
+    UpdateNodeAllocatable = 4,
+    /// A node's labels changed.
+    UpdateNodeLabel = 5,
+    /// A node's taints changed.
+    UpdateNodeTaint = 6,
+    /// A node's conditions changed.
+    UpdateNodeCondition = 7,
+    /// A node's annotations changed.
+    UpdateNodeAnnotation = 8,
+    /// A pod's labels changed.
+    UpdatePodLabel = 9,
+    /// A pod's requests went down.
+    UpdatePodScaleDown = 10,
+    /// A pod's tolerations changed.
+    UpdatePodToleration = 11,
+    /// A pod's scheduling gates went away.
+    UpdatePodSchedulingGatesEliminated = 12,
+    /// A pod's generated resource claim changed.
+    UpdatePodGeneratedResourceClaim = 13,
+    /// A node's declared features changed.
+    UpdateNodeDeclaredFeature = 14,
+}
+impl ActionType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ACTION_TYPE_UNSPECIFIED",
+            Self::Add => "ACTION_TYPE_ADD",
+            Self::Delete => "ACTION_TYPE_DELETE",
+            Self::Update => "ACTION_TYPE_UPDATE",
+            Self::UpdateNodeAllocatable => "ACTION_TYPE_UPDATE_NODE_ALLOCATABLE",
+            Self::UpdateNodeLabel => "ACTION_TYPE_UPDATE_NODE_LABEL",
+            Self::UpdateNodeTaint => "ACTION_TYPE_UPDATE_NODE_TAINT",
+            Self::UpdateNodeCondition => "ACTION_TYPE_UPDATE_NODE_CONDITION",
+            Self::UpdateNodeAnnotation => "ACTION_TYPE_UPDATE_NODE_ANNOTATION",
+            Self::UpdatePodLabel => "ACTION_TYPE_UPDATE_POD_LABEL",
+            Self::UpdatePodScaleDown => "ACTION_TYPE_UPDATE_POD_SCALE_DOWN",
+            Self::UpdatePodToleration => "ACTION_TYPE_UPDATE_POD_TOLERATION",
+            Self::UpdatePodSchedulingGatesEliminated => {
+                "ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED"
+            }
+            Self::UpdatePodGeneratedResourceClaim => {
+                "ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM"
+            }
+            Self::UpdateNodeDeclaredFeature => "ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ACTION_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ACTION_TYPE_ADD" => Some(Self::Add),
+            "ACTION_TYPE_DELETE" => Some(Self::Delete),
+            "ACTION_TYPE_UPDATE" => Some(Self::Update),
+            "ACTION_TYPE_UPDATE_NODE_ALLOCATABLE" => Some(Self::UpdateNodeAllocatable),
+            "ACTION_TYPE_UPDATE_NODE_LABEL" => Some(Self::UpdateNodeLabel),
+            "ACTION_TYPE_UPDATE_NODE_TAINT" => Some(Self::UpdateNodeTaint),
+            "ACTION_TYPE_UPDATE_NODE_CONDITION" => Some(Self::UpdateNodeCondition),
+            "ACTION_TYPE_UPDATE_NODE_ANNOTATION" => Some(Self::UpdateNodeAnnotation),
+            "ACTION_TYPE_UPDATE_POD_LABEL" => Some(Self::UpdatePodLabel),
+            "ACTION_TYPE_UPDATE_POD_SCALE_DOWN" => Some(Self::UpdatePodScaleDown),
+            "ACTION_TYPE_UPDATE_POD_TOLERATION" => Some(Self::UpdatePodToleration),
+            "ACTION_TYPE_UPDATE_POD_SCHEDULING_GATES_ELIMINATED" => {
+                Some(Self::UpdatePodSchedulingGatesEliminated)
+            }
+            "ACTION_TYPE_UPDATE_POD_GENERATED_RESOURCE_CLAIM" => {
+                Some(Self::UpdatePodGeneratedResourceClaim)
+            }
+            "ACTION_TYPE_UPDATE_NODE_DECLARED_FEATURE" => {
+                Some(Self::UpdateNodeDeclaredFeature)
+            }
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod identity_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// IdentityService is what the host calls first: who are you, and here are your
+    /// arguments. Liveness is grpc.health.v1 with the empty service name; readiness
+    /// (configured and synced) is grpc.health.v1 with the service name
+    /// "berth.plugin.v1.SchedulingService".
+    #[derive(Debug, Clone)]
+    pub struct IdentityServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> IdentityServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> IdentityServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            IdentityServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Handshake exchanges names, versions and capabilities. It changes nothing
+        /// and may be repeated.
+        pub async fn handshake(
+            &mut self,
+            request: impl tonic::IntoRequest<super::HandshakeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HandshakeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.IdentityService/Handshake",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("berth.plugin.v1.IdentityService", "Handshake"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Configure hands over one profile's arguments; calling it again replaces
+        /// them, while calls for the profile go on: each call is answered with the old
+        /// or the new arguments, never with a mixture. When the reply has errors, what
+        /// was configured before stays. A profile that was not configured can't be
+        /// used in a call.
+        pub async fn configure(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ConfigureRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ConfigureResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/berth.plugin.v1.IdentityService/Configure",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("berth.plugin.v1.IdentityService", "Configure"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod identity_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with IdentityServiceServer.
+    #[async_trait]
+    pub trait IdentityService: std::marker::Send + std::marker::Sync + 'static {
+        /// Handshake exchanges names, versions and capabilities. It changes nothing
+        /// and may be repeated.
+        async fn handshake(
+            &self,
+            request: tonic::Request<super::HandshakeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::HandshakeResponse>,
+            tonic::Status,
+        >;
+        /// Configure hands over one profile's arguments; calling it again replaces
+        /// them, while calls for the profile go on: each call is answered with the old
+        /// or the new arguments, never with a mixture. When the reply has errors, what
+        /// was configured before stays. A profile that was not configured can't be
+        /// used in a call.
+        async fn configure(
+            &self,
+            request: tonic::Request<super::ConfigureRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ConfigureResponse>,
+            tonic::Status,
+        >;
+    }
+    /// IdentityService is what the host calls first: who are you, and here are your
+    /// arguments. Liveness is grpc.health.v1 with the empty service name; readiness
+    /// (configured and synced) is grpc.health.v1 with the service name
+    /// "berth.plugin.v1.SchedulingService".
+    #[derive(Debug)]
+    pub struct IdentityServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> IdentityServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for IdentityServiceServer<T>
+    where
+        T: IdentityService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/berth.plugin.v1.IdentityService/Handshake" => {
+                    #[allow(non_camel_case_types)]
+                    struct HandshakeSvc<T: IdentityService>(pub Arc<T>);
+                    impl<
+                        T: IdentityService,
+                    > tonic::server::UnaryService<super::HandshakeRequest>
+                    for HandshakeSvc<T> {
+                        type Response = super::HandshakeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::HandshakeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as IdentityService>::handshake(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = HandshakeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/berth.plugin.v1.IdentityService/Configure" => {
+                    #[allow(non_camel_case_types)]
+                    struct ConfigureSvc<T: IdentityService>(pub Arc<T>);
+                    impl<
+                        T: IdentityService,
+                    > tonic::server::UnaryService<super::ConfigureRequest>
+                    for ConfigureSvc<T> {
+                        type Response = super::ConfigureResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ConfigureRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as IdentityService>::configure(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ConfigureSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for IdentityServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "berth.plugin.v1.IdentityService";
+    impl<T> tonic::server::NamedService for IdentityServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

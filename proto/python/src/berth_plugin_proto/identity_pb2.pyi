@@ -68,6 +68,10 @@ class _ExtensionPointEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Extens
     """
     EXTENSION_POINT_PLACEMENT_SCORE: _ExtensionPoint.ValueType  # 16
     """PlacementService.ScorePlacements. Only for plugins that want to see nodes."""
+    EXTENSION_POINT_PLACEMENT_FEASIBLE: _ExtensionPoint.ValueType  # 17
+    """GroupService.PlacementFeasible."""
+    EXTENSION_POINT_POD_GROUP_POST_FILTER: _ExtensionPoint.ValueType  # 18
+    """GroupService.PodGroupPostFilter. Only for plugins that want to see nodes."""
 
 class ExtensionPoint(_ExtensionPoint, metaclass=_ExtensionPointEnumTypeWrapper):
     """ExtensionPoint names the calls that a plugin wants to get."""
@@ -114,6 +118,10 @@ nodes.
 """
 EXTENSION_POINT_PLACEMENT_SCORE: ExtensionPoint.ValueType  # 16
 """PlacementService.ScorePlacements. Only for plugins that want to see nodes."""
+EXTENSION_POINT_PLACEMENT_FEASIBLE: ExtensionPoint.ValueType  # 17
+"""GroupService.PlacementFeasible."""
+EXTENSION_POINT_POD_GROUP_POST_FILTER: ExtensionPoint.ValueType  # 18
+"""GroupService.PodGroupPostFilter. Only for plugins that want to see nodes."""
 Global___ExtensionPoint: _TypeAlias = ExtensionPoint  # noqa: Y015
 
 class _ActionType:
@@ -307,9 +315,9 @@ class Capabilities(_message.Message):
     ttrpc_socket: _builtins.str
     """The file name of a second unix socket, in the folder of the one that this
     answer came over, on which the unary calls of SchedulingService,
-    PlacementService and QueueingService are served in ttrpc's frames
-    (ttrpc.proto); the host then makes those calls there. Over TCP it is a
-    protocol error.
+    PlacementService, GroupService and QueueingService are served in ttrpc's
+    frames (ttrpc.proto); the host then makes those calls there. Over TCP it is
+    a protocol error.
     """
     listed_candidates: _builtins.bool
     """Candidates may come as a list of indices, which Filter, Score and FilterScore

@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from . import group_pb2 as berth_dot_plugin_dot_v1_dot_group__pb2
 from . import identity_pb2 as berth_dot_plugin_dot_v1_dot_identity__pb2
 from . import placement_pb2 as berth_dot_plugin_dot_v1_dot_placement__pb2
 from . import queueing_pb2 as berth_dot_plugin_dot_v1_dot_queueing__pb2
@@ -31,23 +32,23 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x62\x65rth/plugin/v1/recording.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1e\x62\x65rth/plugin/v1/identity.proto\x1a\x1f\x62\x65rth/plugin/v1/placement.proto\x1a\x1e\x62\x65rth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1b\x62\x65rth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x05\n\x0eRecordingEntry\x12)\n\x06offset\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x06header\x18\x02 \x01(\x0b\x32 .berth.plugin.v1.RecordingHeaderH\x00\x12\x37\n\thandshake\x18\x03 \x01(\x0b\x32\".berth.plugin.v1.HandshakeResponseH\x00\x12\x36\n\tconfigure\x18\x04 \x01(\x0b\x32!.berth.plugin.v1.ConfigureRequestH\x00\x12\x38\n\nconfigured\x18\x05 \x01(\x0b\x32\".berth.plugin.v1.ConfigureResponseH\x00\x12,\n\x04sync\x18\x06 \x01(\x0b\x32\x1c.berth.plugin.v1.SyncRequestH\x00\x12/\n\x06synced\x18\x07 \x01(\x0b\x32\x1d.berth.plugin.v1.SyncResponseH\x00\x12\x30\n\x04\x63\x61ll\x18\x08 \x01(\x0b\x32 .berth.plugin.v1.ConverseRequestH\x00\x12\x33\n\x06\x61nswer\x18\t \x01(\x0b\x32!.berth.plugin.v1.ConverseResponseH\x00\x12/\n\x05hints\x18\n \x01(\x0b\x32\x1e.berth.plugin.v1.RecordedHintsH\x00\x12\x33\n\x07requeue\x18\x0b \x01(\x0b\x32 .berth.plugin.v1.RequeueResponseH\x00\x12,\n\x03\x65nd\x18\x0c \x01(\x0b\x32\x1d.berth.plugin.v1.RecordingEndH\x00\x12\x39\n\nplacements\x18\r \x01(\x0b\x32#.berth.plugin.v1.RecordedPlacementsH\x00\x42\t\n\x07message\"r\n\x0fRecordingHeader\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0e\n\x06plugin\x18\x02 \x01(\t\x12\x14\n\x0chost_version\x18\x03 \x01(\t\x12)\n\x05\x62\x65gan\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbc\x01\n\rRecordedHints\x12\x36\n\x07request\x18\x01 \x01(\x0b\x32%.berth.plugin.v1.QueueingHintsRequest\x12=\n\x08response\x18\x02 \x01(\x0b\x32&.berth.plugin.v1.QueueingHintsResponseH\x00\x88\x01\x01\x12\'\n\x04took\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0b\n\t_response\"\xcc\x02\n\x12RecordedPlacements\x12>\n\x08generate\x18\x01 \x01(\x0b\x32*.berth.plugin.v1.GeneratePlacementsRequestH\x00\x12\x38\n\x05score\x18\x02 \x01(\x0b\x32\'.berth.plugin.v1.ScorePlacementsRequestH\x00\x12@\n\tgenerated\x18\x03 \x01(\x0b\x32+.berth.plugin.v1.GeneratePlacementsResponseH\x01\x12:\n\x06scored\x18\x04 \x01(\x0b\x32(.berth.plugin.v1.ScorePlacementsResponseH\x01\x12\'\n\x04took\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\t\n\x07requestB\n\n\x08response\"U\n\x0cRecordingEnd\x12\x33\n\x06reason\x18\x01 \x01(\x0e\x32#.berth.plugin.v1.RecordingEndReason\x12\x10\n\x08\x61ttempts\x18\x02 \x01(\x04*\xe5\x01\n\x12RecordingEndReason\x12$\n RECORDING_END_REASON_UNSPECIFIED\x10\x00\x12!\n\x1dRECORDING_END_REASON_COMPLETE\x10\x01\x12\x1d\n\x19RECORDING_END_REASON_SIZE\x10\x02\x12\x1f\n\x1bRECORDING_END_REASON_BEHIND\x10\x03\x12$\n RECORDING_END_REASON_PLUGIN_GONE\x10\x04\x12 \n\x1cRECORDING_END_REASON_STOPPED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x62\x65rth/plugin/v1/recording.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1b\x62\x65rth/plugin/v1/group.proto\x1a\x1e\x62\x65rth/plugin/v1/identity.proto\x1a\x1f\x62\x65rth/plugin/v1/placement.proto\x1a\x1e\x62\x65rth/plugin/v1/queueing.proto\x1a berth/plugin/v1/scheduling.proto\x1a\x1b\x62\x65rth/plugin/v1/state.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x05\n\x0eRecordingEntry\x12)\n\x06offset\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x32\n\x06header\x18\x02 \x01(\x0b\x32 .berth.plugin.v1.RecordingHeaderH\x00\x12\x37\n\thandshake\x18\x03 \x01(\x0b\x32\".berth.plugin.v1.HandshakeResponseH\x00\x12\x36\n\tconfigure\x18\x04 \x01(\x0b\x32!.berth.plugin.v1.ConfigureRequestH\x00\x12\x38\n\nconfigured\x18\x05 \x01(\x0b\x32\".berth.plugin.v1.ConfigureResponseH\x00\x12,\n\x04sync\x18\x06 \x01(\x0b\x32\x1c.berth.plugin.v1.SyncRequestH\x00\x12/\n\x06synced\x18\x07 \x01(\x0b\x32\x1d.berth.plugin.v1.SyncResponseH\x00\x12\x30\n\x04\x63\x61ll\x18\x08 \x01(\x0b\x32 .berth.plugin.v1.ConverseRequestH\x00\x12\x33\n\x06\x61nswer\x18\t \x01(\x0b\x32!.berth.plugin.v1.ConverseResponseH\x00\x12/\n\x05hints\x18\n \x01(\x0b\x32\x1e.berth.plugin.v1.RecordedHintsH\x00\x12\x33\n\x07requeue\x18\x0b \x01(\x0b\x32 .berth.plugin.v1.RequeueResponseH\x00\x12,\n\x03\x65nd\x18\x0c \x01(\x0b\x32\x1d.berth.plugin.v1.RecordingEndH\x00\x12\x39\n\nplacements\x18\r \x01(\x0b\x32#.berth.plugin.v1.RecordedPlacementsH\x00\x42\t\n\x07message\"r\n\x0fRecordingHeader\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x0e\n\x06plugin\x18\x02 \x01(\t\x12\x14\n\x0chost_version\x18\x03 \x01(\t\x12)\n\x05\x62\x65gan\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbc\x01\n\rRecordedHints\x12\x36\n\x07request\x18\x01 \x01(\x0b\x32%.berth.plugin.v1.QueueingHintsRequest\x12=\n\x08response\x18\x02 \x01(\x0b\x32&.berth.plugin.v1.QueueingHintsResponseH\x00\x88\x01\x01\x12\'\n\x04took\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0b\n\t_response\"\xd2\x04\n\x12RecordedPlacements\x12>\n\x08generate\x18\x01 \x01(\x0b\x32*.berth.plugin.v1.GeneratePlacementsRequestH\x00\x12\x38\n\x05score\x18\x02 \x01(\x0b\x32\'.berth.plugin.v1.ScorePlacementsRequestH\x00\x12=\n\x08\x66\x65\x61sible\x18\x06 \x01(\x0b\x32).berth.plugin.v1.PlacementFeasibleRequestH\x00\x12\x41\n\x0bpost_filter\x18\x07 \x01(\x0b\x32*.berth.plugin.v1.PodGroupPostFilterRequestH\x00\x12@\n\tgenerated\x18\x03 \x01(\x0b\x32+.berth.plugin.v1.GeneratePlacementsResponseH\x01\x12:\n\x06scored\x18\x04 \x01(\x0b\x32(.berth.plugin.v1.ScorePlacementsResponseH\x01\x12<\n\x06judged\x18\x08 \x01(\x0b\x32*.berth.plugin.v1.PlacementFeasibleResponseH\x01\x12\x44\n\rpost_filtered\x18\t \x01(\x0b\x32+.berth.plugin.v1.PodGroupPostFilterResponseH\x01\x12\'\n\x04took\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\t\n\x07requestB\n\n\x08response\"U\n\x0cRecordingEnd\x12\x33\n\x06reason\x18\x01 \x01(\x0e\x32#.berth.plugin.v1.RecordingEndReason\x12\x10\n\x08\x61ttempts\x18\x02 \x01(\x04*\xe5\x01\n\x12RecordingEndReason\x12$\n RECORDING_END_REASON_UNSPECIFIED\x10\x00\x12!\n\x1dRECORDING_END_REASON_COMPLETE\x10\x01\x12\x1d\n\x19RECORDING_END_REASON_SIZE\x10\x02\x12\x1f\n\x1bRECORDING_END_REASON_BEHIND\x10\x03\x12$\n RECORDING_END_REASON_PLUGIN_GONE\x10\x04\x12 \n\x1cRECORDING_END_REASON_STOPPED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'berth.plugin.v1.recording_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RECORDINGENDREASON']._serialized_start=1708
-  _globals['_RECORDINGENDREASON']._serialized_end=1937
-  _globals['_RECORDINGENTRY']._serialized_start=278
-  _globals['_RECORDINGENTRY']._serialized_end=976
-  _globals['_RECORDINGHEADER']._serialized_start=978
-  _globals['_RECORDINGHEADER']._serialized_end=1092
-  _globals['_RECORDEDHINTS']._serialized_start=1095
-  _globals['_RECORDEDHINTS']._serialized_end=1283
-  _globals['_RECORDEDPLACEMENTS']._serialized_start=1286
-  _globals['_RECORDEDPLACEMENTS']._serialized_end=1618
-  _globals['_RECORDINGEND']._serialized_start=1620
-  _globals['_RECORDINGEND']._serialized_end=1705
+  _globals['_RECORDINGENDREASON']._serialized_start=1999
+  _globals['_RECORDINGENDREASON']._serialized_end=2228
+  _globals['_RECORDINGENTRY']._serialized_start=307
+  _globals['_RECORDINGENTRY']._serialized_end=1005
+  _globals['_RECORDINGHEADER']._serialized_start=1007
+  _globals['_RECORDINGHEADER']._serialized_end=1121
+  _globals['_RECORDEDHINTS']._serialized_start=1124
+  _globals['_RECORDEDHINTS']._serialized_end=1312
+  _globals['_RECORDEDPLACEMENTS']._serialized_start=1315
+  _globals['_RECORDEDPLACEMENTS']._serialized_end=1909
+  _globals['_RECORDINGEND']._serialized_start=1911
+  _globals['_RECORDINGEND']._serialized_end=1996
 # @@protoc_insertion_point(module_scope)

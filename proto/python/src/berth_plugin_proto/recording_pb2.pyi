@@ -3,6 +3,7 @@
 isort:skip_file
 """
 
+from . import group_pb2 as _group_pb2
 from . import identity_pb2 as _identity_pb2
 from . import placement_pb2 as _placement_pb2
 from . import queueing_pb2 as _queueing_pb2
@@ -241,14 +242,20 @@ Global___RecordedHints: _TypeAlias = RecordedHints  # noqa: Y015
 
 @_typing.final
 class RecordedPlacements(_message.Message):
-    """RecordedPlacements is a call of PlacementService with its answer."""
+    """RecordedPlacements is a call of PlacementService or GroupService with its
+    answer.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     GENERATE_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
+    FEASIBLE_FIELD_NUMBER: _builtins.int
+    POST_FILTER_FIELD_NUMBER: _builtins.int
     GENERATED_FIELD_NUMBER: _builtins.int
     SCORED_FIELD_NUMBER: _builtins.int
+    JUDGED_FIELD_NUMBER: _builtins.int
+    POST_FILTERED_FIELD_NUMBER: _builtins.int
     TOOK_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def generate(self) -> _placement_pb2.GeneratePlacementsRequest:
@@ -259,12 +266,28 @@ class RecordedPlacements(_message.Message):
         """As in ScorePlacements."""
 
     @_builtins.property
+    def feasible(self) -> _group_pb2.PlacementFeasibleRequest:
+        """As in PlacementFeasible."""
+
+    @_builtins.property
+    def post_filter(self) -> _group_pb2.PodGroupPostFilterRequest:
+        """As in PodGroupPostFilter."""
+
+    @_builtins.property
     def generated(self) -> _placement_pb2.GeneratePlacementsResponse:
         """As in GeneratePlacements."""
 
     @_builtins.property
     def scored(self) -> _placement_pb2.ScorePlacementsResponse:
         """As in ScorePlacements."""
+
+    @_builtins.property
+    def judged(self) -> _group_pb2.PlacementFeasibleResponse:
+        """As in PlacementFeasible."""
+
+    @_builtins.property
+    def post_filtered(self) -> _group_pb2.PodGroupPostFilterResponse:
+        """As in PodGroupPostFilter."""
 
     @_builtins.property
     def took(self) -> _duration_pb2.Duration:
@@ -275,17 +298,21 @@ class RecordedPlacements(_message.Message):
         *,
         generate: _placement_pb2.GeneratePlacementsRequest | None = ...,
         score: _placement_pb2.ScorePlacementsRequest | None = ...,
+        feasible: _group_pb2.PlacementFeasibleRequest | None = ...,
+        post_filter: _group_pb2.PodGroupPostFilterRequest | None = ...,
         generated: _placement_pb2.GeneratePlacementsResponse | None = ...,
         scored: _placement_pb2.ScorePlacementsResponse | None = ...,
+        judged: _group_pb2.PlacementFeasibleResponse | None = ...,
+        post_filtered: _group_pb2.PodGroupPostFilterResponse | None = ...,
         took: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["generate", b"generate", "generated", b"generated", "request", b"request", "response", b"response", "score", b"score", "scored", b"scored", "took", b"took"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feasible", b"feasible", "generate", b"generate", "generated", b"generated", "judged", b"judged", "post_filter", b"post_filter", "post_filtered", b"post_filtered", "request", b"request", "response", b"response", "score", b"score", "scored", b"scored", "took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generate", b"generate", "generated", b"generated", "request", b"request", "response", b"response", "score", b"score", "scored", b"scored", "took", b"took"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feasible", b"feasible", "generate", b"generate", "generated", b"generated", "judged", b"judged", "post_filter", b"post_filter", "post_filtered", b"post_filtered", "request", b"request", "response", b"response", "score", b"score", "scored", b"scored", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["generate", "score"]  # noqa: Y015
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["generate", "score", "feasible", "post_filter"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
-    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["generated", "scored"]  # noqa: Y015
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["generated", "scored", "judged", "post_filtered"]  # noqa: Y015
     _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...

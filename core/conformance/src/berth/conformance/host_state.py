@@ -205,8 +205,8 @@ class HostState:
         """The answer to a call about a pod or its group; `of_call` are other values for its head."""
         request = self.request(name, pod, **fields)
         seconds = self.subject.options.seconds
-        of_service = SERVICE_OF[name] == "PlacementService"
-        plain = self.subject.placement if of_service else self.subject.scheduling
+        services = {"PlacementService": self.subject.placement, "GroupService": self.subject.groups}
+        plain = services.get(SERVICE_OF[name], self.subject.scheduling)
         answer = readable(await getattr(stub or plain, name)(request, timeout=seconds, metadata=metadata))
         self.subject.tried.answered(name, answer)
         return answer

@@ -22,6 +22,7 @@ from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import REASON_KEY, RpcError
 from berth.out_of_tree.transport.ttrpc import Ttrpc, open_ttrpc
 from berth_plugin_proto import (
+    group_pb2_grpc,
     identity_pb2,
     identity_pb2_grpc,
     placement_pb2_grpc,
@@ -85,6 +86,7 @@ class PluginUnderTest:
     def __post_init__(self) -> None:
         self.identity: Any = identity_pb2_grpc.IdentityServiceStub(self.channel)
         self.scheduling: Any = scheduling_pb2_grpc.SchedulingServiceStub(self.channel)
+        self.groups: Any = group_pb2_grpc.GroupServiceStub(self.channel)
         self.placement: Any = placement_pb2_grpc.PlacementServiceStub(self.channel)
         self.queueing: Any = queueing_pb2_grpc.QueueingServiceStub(self.channel)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from berth.snapshot.columns.growing import Mask
-from berth_plugin_proto import common_pb2, identity_pb2, scheduling_pb2
+from berth_plugin_proto import common_pb2, group_pb2, identity_pb2, scheduling_pb2
 
 GIVE = "give pods and nodes with --pods and --nodes"
 
@@ -64,6 +64,10 @@ def _waits(response: scheduling_pb2.PermitResponse) -> bool:
     return bool(response.status.code == common_pb2.CODE_WAIT)
 
 
+def _goes(response: group_pb2.PlacementFeasibleResponse) -> bool:
+    return any(each.code == common_pb2.CODE_SUCCESS for each in response.verdicts)
+
+
 def _queues(table: Mask) -> bool:
     return bool(table.any())
 
@@ -81,6 +85,8 @@ BEHAVIOURS = (
     Behaviour("Reserve", _succeeds, f"Reserve accepted no pod: {GIVE}"),
     Behaviour("Permit", _waits, f"Permit made no pod wait: {GIVE}"),
     Behaviour("GeneratePlacements", _succeeds, f"no pod group was given a placement: {GIVE}"),
+    Behaviour("PlacementFeasible", _goes, f"PlacementFeasible let no pod group go: {GIVE}"),
+    Behaviour("PodGroupPostFilter", _succeeds, f"PodGroupPostFilter made room for no pod group: {GIVE}"),
     Behaviour("QueueingHints", _queues, "QueueingHints queued no pod for any event"),
     Behaviour("QueueingHints", _leaves, "QueueingHints left no pod waiting for any event"),
 )

@@ -16,10 +16,11 @@ from berth.framework.interface import Placement
 from berth.framework.status import Status
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import bits_of, hints_of, scores_of, status_of, verdicts_of
+from berth.out_of_tree.points.group_points import group_verdicts_of
 from berth.out_of_tree.points.placement import placements_of
 from berth.replay.rows import listed_rows
 from berth.snapshot.columns.growing import Rows
-from berth_plugin_proto import placement_pb2, queueing_pb2, scheduling_pb2
+from berth_plugin_proto import group_pb2, placement_pb2, queueing_pb2, scheduling_pb2
 
 PASSES = "passes"
 _PLUGIN = "replayed"
@@ -160,6 +161,28 @@ def _placements_scored(
     return {AnswerPart("scores"): "SUCCESS", AnswerPart("normalization"): name, **found}
 
 
+def _judged(
+    request: group_pb2.PlacementFeasibleRequest,
+    response: group_pb2.PlacementFeasibleResponse,
+    _names: Any,
+) -> Meaning:
+    found = group_verdicts_of(_PLUGIN, len(request.progress), response)
+    return {
+        AnswerPart("verdict", f"{each.scheduled} scheduled, {each.remaining} remaining"): _said(status)
+        for each, status in zip(request.progress, found, strict=True)
+    }
+
+
+def _post_filtered_group(
+    _request: Any, response: group_pb2.PodGroupPostFilterResponse, _names: Any
+) -> Meaning:
+    sets = {
+        AnswerPart("victims", f"of proposal {number}"): ", ".join(sorted(each.victim_uids))
+        for number, each in enumerate(response.proposals)
+    }
+    return {**_of_status(response), **sets}
+
+
 def _read_status(_request: Any, response: Any, _names: Any) -> Meaning:
     return _of_status(response)
 
@@ -181,6 +204,8 @@ _READ: Mapping[type, Read] = {
     scheduling_pb2.BindRequest: _read_status,
     placement_pb2.GeneratePlacementsRequest: _placed,
     placement_pb2.ScorePlacementsRequest: _placements_scored,
+    group_pb2.PlacementFeasibleRequest: _judged,
+    group_pb2.PodGroupPostFilterRequest: _post_filtered_group,
 }
 
 

@@ -152,8 +152,8 @@ class Player:
         return await self._put(name, getattr(entry.call, str(field)), was, before)
 
     async def _placements(self, placements: recording_pb2.RecordedPlacements) -> bool:
-        """Put a call about a group's placements to the plugin; False where it is gone."""
-        name = "GeneratePlacements" if placements.HasField("generate") else "ScorePlacements"
+        """Put a call about a pod group to the plugin; False where it is gone."""
+        name = _OF_GROUPS[placements.WhichOneof("request") or "generate"]
         answered = placements.WhichOneof("response")
         if why := self._unannounced(name) or ("" if answered else _FAILED):
             self.outcome.left_out[why] += 1
@@ -273,6 +273,13 @@ _POINT = {
     "ScorePlacements": "PlacementScore",
 }
 """Calls that are announced under another's name."""
+_OF_GROUPS = {
+    "generate": "GeneratePlacements",
+    "score": "ScorePlacements",
+    "feasible": "PlacementFeasible",
+    "post_filter": "PodGroupPostFilter",
+}
+"""Calls about pod groups by the field of RecordedPlacements."""
 
 
 def _said(failed: scheduling_pb2.CallError) -> str:

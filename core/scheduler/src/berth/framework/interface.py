@@ -386,11 +386,13 @@ class PodGroupPostFilterPlugin(Plugin):
 
     @abstractmethod
     def pod_group_post_filter(
-        self, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
+        self, state: CycleState, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> Awaitable[PodGroupPostFilterResult]:
         """Return SUCCESS if victims were chosen and the group may wait for their room, else why not.
 
-        `pods` are the members that the group cycle tried. The trial is undone by the caller.
+        `state` is that of the attempt at the group, with the record of its first pod; `pods` are the members
+        that the group cycle tried. The trial is undone by the caller. UNSCHEDULABLE: the next plugin is
+        asked; any other status ends the phase.
         """
 
 
@@ -588,12 +590,19 @@ class PlacementFeasiblePlugin(Plugin):
     """Says whether a group may go with the pods that have a node. Source: KEP-4671."""
 
     @abstractmethod
-    def placement_feasible(self, state: CycleState, group: AnyKey, progress: PlacementProgress) -> Status:
+    def placement_feasible(
+        self, state: CycleState, group: AnyKey, progress: PlacementProgress
+    ) -> MaybeAwaitable[Status]:
         """Return SUCCESS where the group may go as it stands; its other pods are tried all the same.
 
         UNSCHEDULABLE: it may not, however many of the remaining pods find a node; the attempt ends. WAIT: it
-        may not yet. Called before the first pod of the group is tried, and after each of them.
+        may not yet. Called before the first pod of the group is tried, and after each of them; `state` is
+        that of the attempt at the group.
         """
+
+    def judges_groups(self) -> bool:
+        """Whether it is asked at present: a sidecar is where it announced the call."""
+        return True
 
 
 class ProposedPlacement(msgspec.Struct, frozen=True):

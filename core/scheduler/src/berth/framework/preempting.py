@@ -14,6 +14,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import GroupTrial, PodGroupPostFilterResult, PostFilterResult
 from berth.framework.mirrors.group_trees import AnyGroup
 from berth.objects.pods.pod import Pod
+from berth.snapshot.pod_info import PodInfo
 
 
 class PreemptionRequest(msgspec.Struct, frozen=True):
@@ -51,6 +52,14 @@ class Preemption(Protocol):
 
     async def preempt_for_group(self, request: GroupPreemptionRequest) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
+
+    async def evict_for_group(
+        self, request: GroupPreemptionRequest, proposals: Sequence[Sequence[PodInfo]]
+    ) -> PodGroupPostFilterResult:
+        """Have the first of these sets of victims evicted without which the group fits.
+
+        None of them is, unless all plugins let the group go then.
+        """
 
     async def evict(
         self, request: PreemptionRequest, node_name: str, victims: Sequence[Pod]

@@ -58,6 +58,10 @@ KEYS_A_MESSAGE = 20
 PLACEMENTS = 1024
 """Sets of nodes in one answer: a pod group is tried in each of them."""
 PLACEMENT_NAME_BYTES = 253
+PROGRESS = 1024
+"""How many numbers of pods one call of PlacementFeasible is about."""
+GROUP_PROPOSALS = 16
+"""Evictions that are proposed for one pod group: it is tried without the victims of each."""
 TRANSFERS_AT_ONCE = 10
 TRANSFERS_A_SECOND = 0.2
 ACK_SECONDS = 30.0

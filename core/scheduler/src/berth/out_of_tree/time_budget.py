@@ -37,6 +37,8 @@ _POINTS = {
     "SortKeys": identity_pb2.EXTENSION_POINT_QUEUE_SORT,
     "GeneratePlacements": identity_pb2.EXTENSION_POINT_PLACEMENT_GENERATE,
     "ScorePlacements": identity_pb2.EXTENSION_POINT_PLACEMENT_SCORE,
+    "PlacementFeasible": identity_pb2.EXTENSION_POINT_PLACEMENT_FEASIBLE,
+    "PodGroupPostFilter": identity_pb2.EXTENSION_POINT_POD_GROUP_POST_FILTER,
 }
 
 

@@ -87,9 +87,10 @@ class DefaultPreemption(
         return signed(await self.preemption.preempt(request))
 
     async def pod_group_post_filter(
-        self, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
+        self, state: CycleState, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> PodGroupPostFilterResult:
         """Have victims evicted so that the whole group fits, or say why not."""
+        del state
         request = GroupPreemptionRequest(self.name, group, pods, trial)
         result = await self.preemption.preempt_for_group(request)
         if not self.handle.rules.groups_keep_the_nodes_found or not result.status.message:

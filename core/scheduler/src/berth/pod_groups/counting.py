@@ -30,14 +30,20 @@ class Counting(msgspec.Struct, frozen=True):
     nominated_first: bool = False
     """Whether the placement that pods are nominated to is tried before all others, and taken if they fit."""
 
-    def verdict(
-        self, framework: Framework, group: AnyKey, progress: PlacementProgress, *, tried: bool
+    async def verdict(
+        self,
+        framework: Framework,
+        state: CycleState,
+        group: AnyKey,
+        progress: PlacementProgress,
+        *,
+        tried: bool,
     ) -> tuple[Status, bool]:
         """The group's status as things are, and whether more of its pods are to be tried.
 
-        `tried`: whether a pod of it was tried already.
+        `state` is that of the attempt at the group. `tried`: whether a pod of it was tried already.
         """
-        status = run_placement_feasible(framework, CycleState(), group, progress)
+        status = await run_placement_feasible(framework, state, group, progress)
         if status.code is Code.ERROR:
             return failed(f"failed to evaluate placement feasibility: {status.message}"), False
         if status.ok:

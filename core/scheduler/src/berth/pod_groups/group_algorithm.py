@@ -66,7 +66,7 @@ class GroupQuestion(msgspec.Struct, frozen=True):
     `states` says which pods the group has; a trial works on its own copy. A simulation leaves out PostFilter
     plugins and keeps the pods' records clean. A `plan` is left in each pod's state. A `thorough` one tries
     all pods, also where the group is turned down whatever comes of the last ones. With `one_by_one` no plan
-    is made.
+    is made. `state` is what plugins remember of the group in this attempt, in all its placements.
     """
 
     framework: Framework
@@ -74,6 +74,7 @@ class GroupQuestion(msgspec.Struct, frozen=True):
     members: Sequence[Member]
     states: PodGroupStates
     meter: CycleMeter
+    state: CycleState
     within: Rows | None = None
     simulated: bool = False
     thorough: bool = False
@@ -82,16 +83,37 @@ class GroupQuestion(msgspec.Struct, frozen=True):
     in_tree: bool = False
     """Whether the group is tried as one of a tree."""
 
+    @classmethod
+    def of(
+        cls,
+        framework: Framework,
+        key: AnyKey,
+        members: Sequence[Member],
+        states: PodGroupStates,
+        meter: CycleMeter,
+    ) -> "GroupQuestion":
+        """The question that an attempt at the group begins with."""
+        return cls(framework, key, members, states, meter, state_of(members, states, meter))
+
     def record_of(self, member: Member) -> CycleRecord:
         """Where it is noted what is asked about the member; of a simulation nothing stays."""
         return replace(member.record, intervals=[]) if self.simulated else member.record
+
+
+def state_of(members: Sequence[Member], states: PodGroupStates, meter: CycleMeter) -> CycleState:
+    """A state for an attempt at these pods as a group, with the record of the first of them."""
+    state = CycleState(meter)
+    state.write(PodGroupStates, states)
+    if members:
+        state.write(CycleRecord, members[0].record)
+    return state
 
 
 async def try_group(ground: SchedulingContext, question: GroupQuestion) -> GroupResult:
     """Try the group's pods; the snapshot is in the end as it was."""
     trial = GroupPlacementTrial.of(ground, question)
     try:
-        trial.judge()
+        await trial.judge()
         for member in question.members:
             if (trial.hopeless and not question.thorough) or not await trial.go_on_with(member):
                 break
@@ -180,7 +202,7 @@ class GroupPlacementTrial:
         if not (one.node_name or one.status.rejected):
             self.result.broke(one.status)
             return False
-        self.judge()
+        await self.judge()
         return not self.result.broken
 
     async def hold(self, one: MemberResult) -> bool:
@@ -189,7 +211,7 @@ class GroupPlacementTrial:
         await self._place(one)
         return bool(one.node_name)
 
-    def judge(self) -> None:
+    async def judge(self) -> None:
         """Say of the group what the pods mean for it that are placed now, where these are counted."""
         counting, question = self.ground.counting, self.question
         if counting is None:
@@ -197,8 +219,8 @@ class GroupPlacementTrial:
         tried = len(self.result.members)
         scheduled = self.states.known(question.key).scheduled_count
         progress = PlacementProgress(len(question.members) - tried, scheduled)
-        self.result.status, goes_on = counting.verdict(
-            question.framework, question.key, progress, tried=tried > 0
+        self.result.status, goes_on = await counting.verdict(
+            question.framework, question.state, question.key, progress, tried=tried > 0
         )
         self.hopeless = not goes_on
 
@@ -257,7 +279,7 @@ class GroupPlacementTrial:
         for here in self._placed:
             self.result.members[here.assumed.uid] = here.one
             self._count(here.one)
-        self.judge()
+        await self.judge()
 
     async def _take_back(self, here: _Placed) -> None:
         attempt, pod = here.one.attempt, here.one.attempt.pod

@@ -133,7 +133,8 @@ class PodGroupCycle(msgspec.Struct, frozen=True):
     ) -> GroupResult:
         budgets = self.submission.failure.budgets
         meter = budgets.begin_group([member.info for member in members], len(self.ground.snapshot))
-        result = await meter.timed(self.decide(GroupQuestion(framework, key, members, self.states, meter)))
+        question = GroupQuestion.of(framework, key, members, self.states, meter)
+        result = await meter.timed(self.decide(question))
         budgets.settle(members[0].info)
         results = self._results(key, result)
         for group, of_group in by_group(members).items():

@@ -12,8 +12,8 @@ import numpy as np
 
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilterResult
-from berth.framework.mirrors.group_trees import GroupTrees, kind_of
-from berth.framework.status import Status, failed, unschedulable
+from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, kind_of
+from berth.framework.status import Code, Status, failed, unschedulable
 from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext
 from berth.pod_groups.group_result import GroupResult
 from berth.pod_groups.members import Member
@@ -36,9 +36,11 @@ async def preempt_for_group(
 
     `algorithm` is what the group was found unschedulable by, placements included.
     """
-    plugins = question.framework.plugins.post_filter
-    plugin = next((p for p in plugins if isinstance(p, PodGroupPostFilterPlugin)), None)
-    if plugin is None:
+    every = question.framework.plugins.post_filter
+    plugins = [p for p in every if isinstance(p, PodGroupPostFilterPlugin)]
+    if ground.counting is None:
+        plugins = [p for p in plugins if p.in_process][:1]
+    if not plugins:
         return None if ground.counting is not None else PodGroupPostFilterResult(NOT_REGISTERED)
     group = trees.get(question.key)
     if group is None:
@@ -48,10 +50,24 @@ async def preempt_for_group(
     constraints = group.spec.scheduling_constraints
     if constraints is not None and constraints.topology and ground.counting is None:
         return PodGroupPostFilterResult(GOES_TO_ONE_PLACE)
-    pods = [member.pod for member in question.members]
-    trials = ground.cache.trials
+    reasons: tuple[str, ...] = ()
+    for plugin in plugins:
+        result = await _asked(plugin, group, _WithoutVictims(ground, question, algorithm))
+        if not result.status.rejected:
+            return result
+        reasons += result.status.reasons
+        if result.status.code is not Code.UNSCHEDULABLE:
+            break
+    return PodGroupPostFilterResult(Status(result.status.code, reasons), result.nominations)
+
+
+async def _asked(
+    plugin: PodGroupPostFilterPlugin, group: AnyGroup, trial: "_WithoutVictims"
+) -> PodGroupPostFilterResult:
+    ground, question = trial.ground, trial.question
+    pods, trials = [member.pod for member in question.members], ground.cache.trials
     try:
-        return await plugin.pod_group_post_filter(group, pods, _WithoutVictims(ground, question, algorithm))
+        return await plugin.pod_group_post_filter(question.state, group, pods, trial)
     except OverBudgetError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt

@@ -43,7 +43,7 @@ async def counted(
     if len(placements) < 2:  # noqa: PLR2004 - of one there is nothing to choose
         return None
     room = await room_for(ground, question)
-    return None if room is None else RoomCounts(ground, question, room).in_each(placements)
+    return None if room is None else await RoomCounts(ground, question, room).in_each(placements)
 
 
 async def room_for(ground: SchedulingContext, question: GroupQuestion) -> Ints | None:
@@ -74,12 +74,12 @@ class RoomCounts(msgspec.Struct, frozen=True):
     _known: dict[int, Counted | None] = msgspec.field(default_factory=dict)
     """By how many pods are placed."""
 
-    def in_each(self, placements: Sequence[Placement]) -> list[Counted | None]:
+    async def in_each(self, placements: Sequence[Placement]) -> list[Counted | None]:
         """One for each placement, None for a placement that has to be tried."""
         every = [(member.pod, "") for member in self.question.members]
         placed = np.minimum(_sums(self.room, placements), len(every)).tolist()
         for many in set(placed) - self._known.keys():
-            self._known[many] = _judged(self.ground, self.question, every[:many])
+            self._known[many] = await _judged(self.ground, self.question, every[:many])
         return [self._known[many] for many in placed]
 
 
@@ -88,11 +88,11 @@ def _depends_on_counts(question: GroupQuestion) -> bool:
 
     Another PlacementFeasible plugin than GangScheduling may end an attempt early.
     """
-    framework, plugins = question.framework, question.framework.plugins
+    plugins, judges = question.framework.plugins, question.framework.placement_feasible
     planned = any(isinstance(plugin, PodGroupPlanPlugin) for plugin in plugins.pre_filter)
     return (
         not (planned or question.plan is not None)
-        and all(isinstance(plugin, GangScheduling) for plugin in framework.placement_feasible)
+        and all(isinstance(plugin, GangScheduling) or not plugin.judges_groups() for plugin in judges)
         and not any(plugin.reads_nodes for plugin, _ in plugins.placement_score)
     )
 
@@ -114,7 +114,7 @@ def _sums(room: Ints, placements: Sequence[Placement]) -> Ints:
     return sums
 
 
-def _judged(
+async def _judged(
     ground: SchedulingContext, question: GroupQuestion, assignments: Sequence[tuple[Pod, str]]
 ) -> Counted | None:
     """The group with these pods placed, its first ones, and no other."""
@@ -122,11 +122,12 @@ def _judged(
     counting = ground.counting
     if counting is None:
         return _permitted(question, assignments, scheduled)
+    framework, state, key = question.framework, question.state, question.key
     before = PlacementProgress(len(question.members), scheduled)
-    if not counting.verdict(question.framework, question.key, before, tried=False)[1]:
+    if not (await counting.verdict(framework, state, key, before, tried=False))[1]:
         return Counted(fits=False, assignments=())
     after = PlacementProgress(0, scheduled + len(assignments))
-    status, _ = counting.verdict(question.framework, question.key, after, tried=True)
+    status, _ = await counting.verdict(framework, state, key, after, tried=True)
     return Counted(status.ok, assignments)
 
 

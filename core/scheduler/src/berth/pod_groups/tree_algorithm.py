@@ -27,7 +27,13 @@ from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, key_of
 from berth.framework.status import Status, failed
 from berth.objects.pods.pod import Pod
 from berth.pod_groups.counting import Counting
-from berth.pod_groups.group_algorithm import GroupPlacementTrial, GroupQuestion, SchedulingContext, try_group
+from berth.pod_groups.group_algorithm import (
+    GroupPlacementTrial,
+    GroupQuestion,
+    SchedulingContext,
+    state_of,
+    try_group,
+)
 from berth.pod_groups.group_result import Branch, GroupResult
 from berth.pod_groups.members import Member
 from berth.pod_groups.placement_algorithm import try_placements
@@ -55,11 +61,14 @@ class TreeTrial:
     clock: Clock
     metrics: PodGroupMetrics
     _members: Mapping[AnyKey, list[Member]] = field(init=False)
+    _states: Mapping[AnyKey, CycleState] = field(init=False)
     _has_one_leaf: bool = field(init=False)
     _held: list[GroupPlacementTrial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._members = by_group(self.question.members)
+        states, meter = self.question.states, self.question.meter
+        self._states = {key: state_of(members, states, meter) for key, members in self._members.items()}
         root = self.trees.get(self.question.key)
         self._has_one_leaf = root is not None and has_one_leaf(self.trees, root)
 
@@ -70,13 +79,22 @@ class TreeTrial:
         finally:
             await self._back_to(0)
 
+    def _of_leaf(self, key: AnyKey, within: Rows | None = None) -> GroupQuestion:
+        """The question about a pod group of the tree."""
+        return msgspec.structs.replace(
+            self.question,
+            key=key,
+            members=self._members.get(key, []),
+            state=self._states.get(key, self.question.state),
+            within=within,
+            in_tree=True,
+        )
+
     async def _try(self, group: AnyGroup, within: Rows | None) -> Branch:
         key = key_of(group)
         if isinstance(key, TreeKey):
             return await self._composite(group, key, within)
-        question = msgspec.structs.replace(
-            self.question, key=key, members=self._members.get(key, []), within=within, in_tree=True
-        )
+        question = self._of_leaf(key, within)
         if not question.members:
             return Branch(group, await try_group(self.ground, question))
         result = await try_placements(
@@ -124,8 +142,8 @@ class TreeTrial:
         """What trying the group in each placement would come to; None where it has to be tried."""
         if len(placements) < 2 or len(self._members) != 1 or not self._has_one_leaf:  # noqa: PLR2004 - of one there is nothing to choose
             return None
-        ((leaf, members),) = self._members.items()
-        question = msgspec.structs.replace(self.question, key=leaf, members=members, in_tree=True)
+        (leaf,) = self._members
+        question = self._of_leaf(leaf)
         room = await room_for(self.ground, question)
         if room is None:
             return None
@@ -190,7 +208,7 @@ class TreeTrial:
         mark, children = len(self._held), self.trees.children(key)
         everywhere = placement.rows.size == len(self.ground.snapshot)
         branch = Branch(group, GroupResult())
-        branch.result.status, goes_on = self._verdict(key, len(children), 0, tried=False)
+        branch.result.status, goes_on = await self._verdict(key, len(children), 0, tried=False)
         scheduled = 0
         for number, child in enumerate(children):
             if not goes_on:
@@ -207,14 +225,16 @@ class TreeTrial:
             if self.question.meter.worked("a tree of groups"):
                 await self.question.meter.breathe()
             left = len(children) - number - 1
-            branch.result.status, goes_on = self._verdict(key, left, scheduled, tried=True)
+            branch.result.status, goes_on = await self._verdict(key, left, scheduled, tried=True)
         if not branch.result.status.ok:
             await self._back_to(mark)
         return branch
 
-    def _verdict(self, key: TreeKey, left: int, scheduled: int, *, tried: bool = True) -> tuple[Status, bool]:
-        progress = PlacementProgress(left, scheduled)
-        return self.counting.verdict(self.question.framework, key, progress, tried=tried)
+    async def _verdict(
+        self, key: TreeKey, left: int, scheduled: int, *, tried: bool = True
+    ) -> tuple[Status, bool]:
+        progress, question = PlacementProgress(left, scheduled), self.question
+        return await self.counting.verdict(question.framework, question.state, key, progress, tried=tried)
 
     async def _chosen(self, state: CycleState, key: TreeKey, fitting: Sequence[Fitting]) -> int | GroupResult:
         """Which of several placements scores highest, by its place among them."""
@@ -226,9 +246,7 @@ class TreeTrial:
     async def _hold_again(self, branch: Branch) -> Branch:
         """Hold the pod groups of a branch that was tried and taken back."""
         for leaf in branch.placed():
-            members = self._members.get(leaf.key, [])
-            question = msgspec.structs.replace(self.question, key=leaf.key, members=members, in_tree=True)
-            await self._hold(leaf, question)
+            await self._hold(leaf, self._of_leaf(leaf.key))
             if leaf.result.broken:
                 branch.result.status = leaf.result.status
                 break

@@ -5,7 +5,7 @@ the groups above it. To which of several it goes within one of the root's is lef
 fits in take the same number of its pods.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -28,7 +28,7 @@ class TreeCounts(msgspec.Struct, frozen=True):
 
     counts: RoomCounts
     trees: GroupTrees
-    verdict: Callable[[TreeKey, int, int], tuple[Status, bool]]
+    verdict: Callable[[TreeKey, int, int], Awaitable[tuple[Status, bool]]]
     """Of a CompositePodGroup with so many groups below left to be tried, and so many that have a place."""
 
     async def of(self, group: AnyGroup, within: Rows | None) -> Counted | None:
@@ -53,7 +53,7 @@ class TreeCounts(msgspec.Struct, frozen=True):
         """The same for each of the group's placements; None where one cannot be counted."""
         key = key_of(group)
         if not isinstance(key, TreeKey):
-            counts = self.counts.in_each(placements)
+            counts = await self.counts.in_each(placements)
             found = [count for count in counts if count is not None]
             return found if len(found) == len(counts) else None
         found = []
@@ -68,14 +68,14 @@ class TreeCounts(msgspec.Struct, frozen=True):
 
     async def _below(self, key: TreeKey, placement: Placement) -> Counted | None:
         (child,) = self.trees.children(key)
-        _, goes_on = self.verdict(key, 1, 0)
+        _, goes_on = await self.verdict(key, 1, 0)
         if not goes_on:
             return NONE_FITS
         everywhere = placement.rows.size == len(self.counts.ground.snapshot)
         count = await self.of(child, None if everywhere else placement.rows)
         if count is None:
             return None
-        status, _ = self.verdict(key, 0, int(count.fits))
+        status, _ = await self.verdict(key, 0, int(count.fits))
         return Counted(status.ok, count.assignments if count.fits else ())
 
 

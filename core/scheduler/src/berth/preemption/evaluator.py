@@ -39,6 +39,7 @@ from berth.preemption.dry_run import NO_VICTIMS, DryRun
 from berth.preemption.eligibility import why_not_eligible
 from berth.preemption.eviction import PreemptionEvictions
 from berth.preemption.group_preemption import GroupPreemption
+from berth.preemption.group_proposals import GroupProposals
 from berth.preemption.preemption_metrics import PreemptionMetrics
 from berth.preemption.preemptor import alone
 from berth.preemption.proposed import ProposedPreemption, fits_without
@@ -46,6 +47,7 @@ from berth.preemption.screening import Screening
 from berth.preemption.search import Candidates, find_candidates
 from berth.preemption.victims import CompiledBudgets, Seniority
 from berth.preemption.whole_groups import WholeGroups
+from berth.snapshot.pod_info import PodInfo
 
 GENERIC_WORKLOAD = "GenericWorkload"
 END_OF_TIME = 253402300799.0
@@ -105,6 +107,14 @@ class Evaluator:
             self._handle, self._budgets, self.seniority(), self._evictions, self._metrics
         )
         result = await preemption.run(request)
+        self._metrics.attempted_for_group(str(result.status.code))
+        return result
+
+    async def evict_for_group(
+        self, request: GroupPreemptionRequest, proposals: Sequence[Sequence[PodInfo]]
+    ) -> PodGroupPostFilterResult:
+        """Have the first of these sets of victims evicted without which the group fits."""
+        result = await GroupProposals(self._handle, self._evictions).run(request, proposals)
         self._metrics.attempted_for_group(str(result.status.code))
         return result
 

@@ -15,6 +15,8 @@ import numpy as np
 
 from berth_plugin_proto import (
     common_pb2,
+    group_pb2,
+    group_pb2_grpc,
     identity_pb2,
     identity_pb2_grpc,
     placement_pb2,
@@ -99,6 +101,7 @@ class Host:
         self.placement: placement_pb2_grpc.PlacementServiceAsyncStub = (
             placement_pb2_grpc.PlacementServiceStub(self.channel)
         )
+        self.groups: group_pb2_grpc.GroupServiceAsyncStub = group_pb2_grpc.GroupServiceStub(self.channel)
         self.queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(
             self.channel
         )
@@ -476,6 +479,32 @@ class Host:
         _succeeded(response.status)
         scores: list[int] = unpack_scores(response.scores, len(proposed)).tolist()
         return scores
+
+    async def placement_feasible(
+        self, group: str, pods: Sequence[Document], *progress: tuple[int, int]
+    ) -> list[Status]:
+        """Return what the plugin says of the group at each (remaining, scheduled)."""
+        numbers = [group_pb2.PlacementProgress(remaining=r, scheduled=s) for r, s in progress]
+        request = group_pb2.PlacementFeasibleRequest(
+            call=self.call(pods[0]), group=self._group(group, pods), progress=numbers
+        )
+        response = await self.groups.PlacementFeasible(
+            request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
+        )
+        return [_status(each) for each in response.verdicts]
+
+    async def pod_group_post_filter(self, group: str, *pods: Document) -> list[list[str]]:
+        """Return the UIDs of the victims of each proposal for the group of these pods.
+
+        Raises: Refused: the plugin has none.
+        """
+        await self.update()
+        request = group_pb2.PodGroupPostFilterRequest(call=self.call(pods[0]), group=self._group(group, pods))
+        response = await self.groups.PodGroupPostFilter(
+            request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
+        )
+        _succeeded(response.status)
+        return [list(each.victim_uids) for each in response.proposals]
 
     def _group(self, name: str, pods: Sequence[Document]) -> placement_pb2.PodGroup:
         refs = [self.call(pod).pod for pod in pods]

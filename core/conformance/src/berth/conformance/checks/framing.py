@@ -10,6 +10,7 @@ import grpc
 from berth.config.out_of_tree.sidecars import socket_path
 from berth.conformance.answers import filtered, same
 from berth.conformance.check import check, expect
+from berth.conformance.checks.grouping import JUDGES, PROGRESS, PROPOSES, judged, occupied, proposed
 from berth.conformance.checks.placing import GENERATES, SCORES, as_lists, generated, scored
 from berth.conformance.errors import UnmetError
 from berth.conformance.host_state import shown
@@ -31,6 +32,10 @@ async def _scheduling(subject: PluginUnderTest) -> Any:
 
 async def _placement(subject: PluginUnderTest) -> Any:
     return (await subject.over_ttrpc()).service("PlacementService")
+
+
+async def _groups(subject: PluginUnderTest) -> Any:
+    return (await subject.over_ttrpc()).service("GroupService")
 
 
 async def _dialled(subject: PluginUnderTest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -239,3 +244,31 @@ async def placement_scores(subject: PluginUnderTest) -> None:
     host = await shown(subject)
     first = await scored(host, [0, 1])
     same(first, await scored(host, [0, 1], stub=await _placement(subject)), "the answer over gRPC")
+
+
+@check(
+    "ttrpc/placement-feasible",
+    "verdicts on a group over ttrpc are those over gRPC",
+    CLAUSE,
+    needs=(*JUDGES, "ttrpc_socket"),
+    after=("placement-feasible/answer", "ttrpc/answer"),
+)
+async def group_verdicts(subject: PluginUnderTest) -> None:
+    """It is another way for the same calls."""
+    host = await shown(subject)
+    first = await judged(host, PROGRESS)
+    same(first, await judged(host, PROGRESS, stub=await _groups(subject)), "the answer over gRPC")
+
+
+@check(
+    "ttrpc/pod-group-post-filter",
+    "proposals for a group over ttrpc are those over gRPC",
+    CLAUSE,
+    needs=(*PROPOSES, "ttrpc_socket"),
+    after=("pod-group-post-filter/answer", "ttrpc/answer"),
+)
+async def group_proposals(subject: PluginUnderTest) -> None:
+    """It is another way for the same calls."""
+    host = await occupied(subject)
+    first = await proposed(host)
+    same(first, await proposed(host, stub=await _groups(subject)), "the answer over gRPC")

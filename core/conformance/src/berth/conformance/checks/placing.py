@@ -26,7 +26,8 @@ CODES = frozenset(
 )
 
 
-def _group(host: HostState) -> placement_pb2.PodGroup:
+def group(host: HostState) -> placement_pb2.PodGroup:
+    """The sample pods as one group."""
     refs = [host.call(pod, with_object=False).pod for pod in host.subject.pods]
     return placement_pb2.PodGroup(namespace="default", name="group", pods=refs)
 
@@ -37,7 +38,7 @@ async def generated(
     """The answer, and its placements. Raises: ProtocolError."""
     candidates = None if rows is None else host.candidates(rows)
     response = await host.ask(
-        "GeneratePlacements", host.subject.pods[0], group=_group(host), candidates=candidates, stub=stub
+        "GeneratePlacements", host.subject.pods[0], group=group(host), candidates=candidates, stub=stub
     )
     n = len(host.nodes)
     parent = Placement("", np.arange(n) if rows is None else np.array(rows))
@@ -60,7 +61,7 @@ async def scored(host: HostState, rows: list[int], *, stub: Any = None) -> Any:
         for row in rows
     ]
     pod = host.subject.pods[0]
-    return await host.ask("ScorePlacements", pod, group=_group(host), proposed=proposed, stub=stub)
+    return await host.ask("ScorePlacements", pod, group=group(host), proposed=proposed, stub=stub)
 
 
 @check("placements/answer", "placements are sets of nodes with names of their own", CLAUSE, needs=GENERATES)

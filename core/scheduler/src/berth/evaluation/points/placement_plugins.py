@@ -63,14 +63,17 @@ async def _generated(
     return result
 
 
-def run_placement_feasible(
+async def run_placement_feasible(
     framework: Framework, state: CycleState, group: AnyKey, progress: PlacementProgress
 ) -> Status:
     """The plugins' joint status: an error takes precedence over a rejection, and that over Wait."""
     verdict = SUCCESS
     for plugin in framework.placement_feasible:
+        if not (plugin.judges_groups() and _knows(plugin, group)):
+            continue
         try:
-            status = plugin.placement_feasible(state, group, progress).from_plugin(plugin.name)
+            answer = plugin.placement_feasible(state, group, progress)
+            status = (await answer if isawaitable(answer) else answer).from_plugin(plugin.name)
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises fails this group's attempt
             return failed(error).from_plugin(plugin.name)
         if status.code is Code.ERROR:

@@ -57,7 +57,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         within = scheduling_pb2.Candidates(bitmap=bitmap(parent.rows, len(nodes)))
         request = placement_pb2.GeneratePlacementsRequest(
             call=caller.head(state, pod),
-            group=_message(group, self._waiting(state, group)),
+            group=group_message(group, self._waiting(state, group)),
             candidates=within if parent.rows.size < len(nodes) else None,
         )
         read = partial(self._placements, caller, request, parent, nodes)
@@ -112,7 +112,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
     ) -> Scores | None:
         """The scores, in as few calls as messages hold; None for no opinion. Raises: SidecarError."""
         waiting, call = self._waiting(state, group), caller.head(state, state.read(CycleRecord).pod)
-        number, about = {each.uid: i for i, each in enumerate(waiting)}, _message(group, waiting)
+        number, about = {each.uid: i for i, each in enumerate(waiting)}, group_message(group, waiting)
         raw: list[Scores] = []
         ways: set[int] = set()
         for part in _parts(_proposed(one, nodes, number) for one in proposed):
@@ -171,7 +171,8 @@ def placements_of(
         yield Placement(bounded(each.name), np.flatnonzero(chosen))
 
 
-def _message(group: AnyKey, waiting: Sequence[Pod]) -> placement_pb2.PodGroup:
+def group_message(group: AnyKey, waiting: Sequence[Pod]) -> placement_pb2.PodGroup:
+    """The group, and its pods without their objects."""
     refs = [common_pb2.PodRef(uid=pod.uid, namespace=pod.namespace, name=pod.name) for pod in waiting]
     return placement_pb2.PodGroup(namespace=group.namespace, name=group.name, pods=refs)
 

@@ -11,7 +11,7 @@ import grpc
 
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.out_of_tree.transport.conversation import TRACEPARENT, field_of
-from berth.out_of_tree.transport.rpc import SERVICE_OF, RpcError
+from berth.out_of_tree.transport.rpc import OF_GROUPS, SERVICE_OF, RpcError
 from berth.out_of_tree.transport.traceparent import Metadata
 from berth.recordings.calls.recording import CallRecording
 from berth_plugin_proto import scheduling_pb2
@@ -64,7 +64,7 @@ class RecordedStub:
             return call  # keys are about the queue as it is, which no replay has
         if name in ("Handshake", "Configure"):
             return identity
-        return whole if name == "QueueingHints" or SERVICE_OF[name] == "PlacementService" else scheduling
+        return whole if name == "QueueingHints" or SERVICE_OF[name] in OF_GROUPS else scheduling
 
 
 def _call_error(error: BaseException) -> scheduling_pb2.CallError:

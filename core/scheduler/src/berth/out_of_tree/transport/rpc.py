@@ -17,11 +17,12 @@ import grpc
 import grpc.aio
 
 from berth.out_of_tree.transport.traceparent import Metadata
-from berth_plugin_proto import placement_pb2, queueing_pb2, scheduling_pb2
+from berth_plugin_proto import group_pb2, placement_pb2, queueing_pb2, scheduling_pb2
 
 MESSAGES: Final[Mapping[str, Any]] = {
     "SchedulingService": scheduling_pb2,
     "PlacementService": placement_pb2,
+    "GroupService": group_pb2,
     "QueueingService": queueing_pb2,
 }
 """The services whose unary calls travel in several ways, each with the module of its messages."""
@@ -31,6 +32,9 @@ SERVICE_OF: Final[Mapping[str, str]] = {
     for method in module.DESCRIPTOR.services_by_name[name].methods
 }
 """The service that has the call of that name: no two have one of the same name."""
+
+OF_GROUPS: Final = frozenset({"PlacementService", "GroupService"})
+"""The services whose calls are about pod groups."""
 
 REASON_KEY = "berth-reason"
 

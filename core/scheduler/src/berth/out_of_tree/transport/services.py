@@ -15,6 +15,7 @@ from berth.out_of_tree.transport.conversation import Conversation
 from berth.out_of_tree.transport.rpc import MESSAGES, UnaryCalls
 from berth.out_of_tree.transport.ttrpc import open_ttrpc
 from berth_plugin_proto import (
+    group_pb2_grpc,
     identity_pb2,
     placement_pb2_grpc,
     queueing_pb2_grpc,
@@ -45,6 +46,7 @@ async def open_services(
     stubs = {
         "SchedulingService": UnaryCalls(scheduling),
         "PlacementService": UnaryCalls(placement_pb2_grpc.PlacementServiceStub(channel)),
+        "GroupService": UnaryCalls(group_pb2_grpc.GroupServiceStub(channel)),
         "QueueingService": UnaryCalls(queueing_pb2_grpc.QueueingServiceStub(channel)),
     }
     if announced.converse:

@@ -21,6 +21,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.recordings.calls.frames import framed
 from berth.version import version
 from berth_plugin_proto import (
+    group_pb2,
     identity_pb2,
     placement_pb2,
     queueing_pb2,
@@ -52,6 +53,13 @@ _SYNC = {
     state_pb2.SyncResponse: "synced",
     queueing_pb2.RequeueResponse: "requeue",
 }
+_OF_GROUPS = {
+    placement_pb2.GeneratePlacementsRequest: ("generate", "generated"),
+    placement_pb2.ScorePlacementsRequest: ("score", "scored"),
+    group_pb2.PlacementFeasibleRequest: ("feasible", "judged"),
+    group_pb2.PodGroupPostFilterRequest: ("post_filter", "post_filtered"),
+}
+"""The fields of RecordedPlacements that hold a call and its answer."""
 
 
 class Extent(msgspec.Struct, frozen=True):
@@ -135,9 +143,8 @@ class CallRecording:
         self.closed(number)
 
     def placed(self, number: int, request: Any, response: Any, seconds: float) -> None:
-        """Placements were asked for, or their scores; no response for a call that failed."""
-        generates = isinstance(request, placement_pb2.GeneratePlacementsRequest)
-        asked, answered = ("generate", "generated") if generates else ("score", "scored")
+        """A call about a pod group was made; no response for one that failed."""
+        asked, answered = _OF_GROUPS[type(request)]
         placements = recording_pb2.RecordedPlacements(**{asked: request, answered: response})
         placements.took.FromNanoseconds(int(seconds * 1e9))
         self._put(placements=placements)

@@ -109,7 +109,7 @@ class GroupPlacing:
         framework = cycle.validated(key, waiting) if queued else profile_of(infos, cycle.frameworks)
         attempts = cycle.submission.attempts
         members = [Member(info, attempts.begin(info, framework.profile_name)) for info in infos]
-        return GroupQuestion(framework, key, members, cycle.states, UNMETERED)
+        return GroupQuestion.of(framework, key, members, cycle.states, UNMETERED)
 
     def _gated(self, pods: Sequence[Pod]) -> tuple[list[Left], list[Pod]]:
         """Those that a PreEnqueue plugin holds back, and those that it does not."""

@@ -57,6 +57,10 @@ export const ExtensionPoint = {
   PLACEMENT_GENERATE: 15,
   /** PLACEMENT_SCORE - PlacementService.ScorePlacements. Only for plugins that want to see nodes. */
   PLACEMENT_SCORE: 16,
+  /** PLACEMENT_FEASIBLE - GroupService.PlacementFeasible. */
+  PLACEMENT_FEASIBLE: 17,
+  /** POD_GROUP_POST_FILTER - GroupService.PodGroupPostFilter. Only for plugins that want to see nodes. */
+  POD_GROUP_POST_FILTER: 18,
 } as const;
 
 export type ExtensionPoint = typeof ExtensionPoint[keyof typeof ExtensionPoint];
@@ -79,6 +83,8 @@ export namespace ExtensionPoint {
   export type QUEUE_SORT = typeof ExtensionPoint.QUEUE_SORT;
   export type PLACEMENT_GENERATE = typeof ExtensionPoint.PLACEMENT_GENERATE;
   export type PLACEMENT_SCORE = typeof ExtensionPoint.PLACEMENT_SCORE;
+  export type PLACEMENT_FEASIBLE = typeof ExtensionPoint.PLACEMENT_FEASIBLE;
+  export type POD_GROUP_POST_FILTER = typeof ExtensionPoint.POD_GROUP_POST_FILTER;
 }
 
 /** ActionType is what happened to an object, in kube-scheduler's words. */
@@ -226,9 +232,9 @@ export interface Capabilities {
   /**
    * The file name of a second unix socket, in the folder of the one that this
    * answer came over, on which the unary calls of SchedulingService,
-   * PlacementService and QueueingService are served in ttrpc's frames
-   * (ttrpc.proto); the host then makes those calls there. Over TCP it is a
-   * protocol error.
+   * PlacementService, GroupService and QueueingService are served in ttrpc's
+   * frames (ttrpc.proto); the host then makes those calls there. Over TCP it is
+   * a protocol error.
    */
   ttrpcSocket?:
     | string
