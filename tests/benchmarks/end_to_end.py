@@ -21,11 +21,11 @@ import click
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
+from berth.demo.dataset import open_dataset
 from berth.demo.files import RunFiles
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from berth.sandbox.dataset import open_dataset
 from tests.benchmarks.tables import Table
 from tests.benchmarks.workloads import described, node_bytes, pod_template
 from tests.kube_scheduler import WITHOUT, kube_scheduler

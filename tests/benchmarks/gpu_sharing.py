@@ -10,7 +10,7 @@ from statistics import fmean
 
 import click
 
-from berth.sandbox.dataset import open_dataset
+from berth.demo.dataset import open_dataset
 from tests.benchmarks.gpu_sharing_alone import alone
 from tests.benchmarks.gpu_sharing_draw import drawn
 from tests.benchmarks.gpu_sharing_run import allocation

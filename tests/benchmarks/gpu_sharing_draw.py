@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from berth.sandbox.dataset.shapes import GPU_COUNT, GPU_MILLI, GPU_MODELS, MILLI_GPU
+from berth.demo.dataset.shapes import GPU_COUNT, GPU_MILLI, GPU_MODELS, MILLI_GPU
 
 SCHEDULER = "gpu-sharing"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
+from berth.demo.checker import check, fetch_state, summary
+from berth.demo.dataset.shapes import MILLI_GPU
 from berth.demo.files import PLUGIN_LIST
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from berth.sandbox.checker import check, fetch_state, summary
-from berth.sandbox.dataset.shapes import MILLI_GPU
 from tests.benchmarks.gpu_sharing_draw import SCHEDULER
 from tests.sockets import listens
 

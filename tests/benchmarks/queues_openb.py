@@ -17,8 +17,8 @@ from statistics import fmean
 
 import numpy as np
 
-from berth.sandbox.dataset import open_dataset
-from berth.sandbox.dataset.shapes import MILLI_GPU
+from berth.demo.dataset import open_dataset
+from berth.demo.dataset.shapes import MILLI_GPU
 from berth.simulation.plugins.plugin_settings import read_scheduler
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.reading.timeline import ARRIVAL

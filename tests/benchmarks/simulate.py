@@ -20,12 +20,12 @@ from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
 from berth.config.loading import load
+from berth.demo.checker import fetch_state
+from berth.demo.dataset import open_dataset
 from berth.demo.files import SCHEDULER_CONFIGURATION
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from berth.sandbox.checker import fetch_state
-from berth.sandbox.dataset import open_dataset
 from berth.scheduler.loop.event_loop import collect_seldom
 from berth.simulation.reading.inputs import read_cluster
 from berth.simulation.running.engine import simulate

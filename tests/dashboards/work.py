@@ -20,9 +20,9 @@ from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError
 from berth.client.resources import NAMESPACES, NODES, PODS
 from berth.client.transport import Transport
+from berth.demo.dataset import open_dataset
 from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
-from berth.sandbox.dataset import open_dataset
 from berth.sandbox.free_port import free_port
 from berth.sandbox.kubeconfig import kubeconfig_text
 from tests.e2e.fault_rules import Fault

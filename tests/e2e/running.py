@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager, suppress
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
+from berth.demo.checker import check, fetch_state
+from berth.demo.dataset import open_dataset
 from berth.demo.errors import ChildFailedError
 from berth.demo.files import RunFiles
 from berth.demo.processes import Child, program
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from berth.sandbox.checker import check, fetch_state
-from berth.sandbox.dataset import open_dataset
 from tests.e2e.api_servers import IN_MEMORY
 from tests.suite import PATIENCE_SECONDS
 

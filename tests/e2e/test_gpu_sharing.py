@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from berth.sandbox.dataset import open_dataset
-from berth.sandbox.dataset.shapes import MILLI_GPU
+from berth.demo.dataset import open_dataset
+from berth.demo.dataset.shapes import MILLI_GPU
 from tests.benchmarks.gpu_sharing_alone import alone
 from tests.benchmarks.gpu_sharing_draw import drawn, milli_gpu
 from tests.benchmarks.gpu_sharing_run import allocation

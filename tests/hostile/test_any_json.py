@@ -19,13 +19,13 @@ from berth.client.watching.reflector import Reflector
 from berth.client.watching.watch import WatchSource
 from berth.client.watching.whole_list import ListPieces
 from berth.client.wire import bounded, decode_page, encode
+from berth.demo.dataset.documents import parse_documents
 from berth.objects.decode import decoder
 from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.node_decoding import decode_node
 from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import decode_object
-from berth.sandbox.dataset.documents import parse_documents
 from tests.hostile.work import growth
 
 LETTERS = [

@@ -6,8 +6,8 @@ import json
 import pytest
 import zstandard
 
-from berth.sandbox.dataset.documents import REPEATED, parse_documents
-from berth.sandbox.dataset.errors import BrokenDocumentError
+from berth.demo.dataset.documents import REPEATED, parse_documents
+from berth.demo.dataset.errors import BrokenDocumentError
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import read_cluster, read_snapshot
 from tests.hostile.growth import memory_of

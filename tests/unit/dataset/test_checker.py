@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import berth.sandbox.checker
-from berth.sandbox.checker import Rule, check
+import berth.demo.checker
+from berth.demo.checker import Rule, check
 from tests.unit.dataset.states import (
     GPU,
     changed,
@@ -446,7 +446,7 @@ def test_every_rule_has_a_case():
 
 def test_independent_of_the_scheduler():
     """The checker imports nothing of Berth but itself, so it cannot share a mistake."""
-    for path in Path(berth.sandbox.checker.__file__).parent.glob("*.py"):
+    for path in Path(berth.demo.checker.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = (
                 [alias.name for alias in node.names]
@@ -456,4 +456,4 @@ def test_independent_of_the_scheduler():
                 else []
             )
             for module in modules:
-                assert not module.startswith("berth") or module.startswith("berth.sandbox.checker")
+                assert not module.startswith("berth") or module.startswith("berth.demo.checker")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.sandbox.checker.quantity import UnreadableError, as_text, exactly
-from berth.sandbox.checker.requests import pod_requests
+from berth.demo.checker.quantity import UnreadableError, as_text, exactly
+from berth.demo.checker.requests import pod_requests
 
 GI = 1024**3
 

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from berth.sandbox.checker import UnreadableAnswerError, check_api, fetch_state, summary
-from berth.sandbox.checker.summary import ReasonCount, reasons_of
-from berth.sandbox.dataset import OpenbFigures
+from berth.demo.checker import UnreadableAnswerError, check_api, fetch_state, summary
+from berth.demo.checker.summary import ReasonCount, reasons_of
+from berth.demo.dataset import OpenbFigures
 from tests.unit.dataset.states import GPU, fixed_state, pod_document
 
 UNHELPFUL = (

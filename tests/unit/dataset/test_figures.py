@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from berth.sandbox.dataset import BrokenLineError, ManifestFiles, OpenbFigures, OpenbFiles, open_dataset
-from berth.sandbox.dataset.condense import condense, main, render
-from berth.sandbox.dataset.figures_source import package_figures, parse_figures
+from berth.demo.dataset import BrokenLineError, ManifestFiles, OpenbFigures, OpenbFiles, open_dataset
+from berth.demo.dataset.condense import condense, main, render
+from berth.demo.dataset.figures_source import package_figures, parse_figures
 
 TRACE = Path(__file__).parents[4] / "shared" / "data" / "openb"
 needs_trace = pytest.mark.skipif(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.sandbox.dataset import BrokenDocumentError, ManifestFiles, UnreadableSourceError
-from berth.sandbox.dataset.documents import read_documents
+from berth.demo.dataset import BrokenDocumentError, ManifestFiles, UnreadableSourceError
+from berth.demo.dataset.documents import read_documents
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi}}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p1}\nspec: {containers: [{name: c, image: i}]}\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from berth.sandbox.dataset import BrokenLineError, DatasetError, OpenbFiles, UnreadableSourceError
+from berth.demo.dataset import BrokenLineError, DatasetError, OpenbFiles, UnreadableSourceError
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,32000,262144,0,\nn-1,96000,393216,8,G2\n"
 POD_HEADER = (

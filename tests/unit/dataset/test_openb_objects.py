@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
-from berth.sandbox.checker import summary
-from berth.sandbox.dataset import OpenbFigures
-from berth.sandbox.dataset.assignment import by_gpu
-from berth.sandbox.dataset.kubernetes_objects import instance_type, node_document, openb_objects, pod_document
-from berth.sandbox.dataset.shapes import NamedNode, NamedPod, NodeShape, PodShape
+from berth.demo.checker import summary
+from berth.demo.dataset import OpenbFigures
+from berth.demo.dataset.assignment import by_gpu
+from berth.demo.dataset.kubernetes_objects import instance_type, node_document, openb_objects, pod_document
+from berth.demo.dataset.shapes import NamedNode, NamedPod, NodeShape, PodShape
 from berth.sandbox.server import RunningSandbox, SandboxOptions
 
 CPU_TASK = PodShape(4000, 8192, 0, 0, (), "BE")

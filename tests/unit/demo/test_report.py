@@ -2,11 +2,11 @@
 
 import pytest
 
+from berth.demo.checker import CheckReport, ClusterSummary
 from berth.demo.files import RunFiles
 from berth.demo.latency import StageLatency, not_taken
 from berth.demo.progress import read_progress
 from berth.demo.report import RunResult, report_lines
-from berth.sandbox.checker import CheckReport, ClusterSummary
 from berth.telemetry.traces.spans import ROOT_NAME
 
 IN_FILE = [StageLatency("Bind", 7, (0.0,) * 3), StageLatency(ROOT_NAME, 5, (0.0,) * 3)]

@@ -45,9 +45,9 @@ def demo(
     """Schedule a production cluster's pods on this machine: real processes, HTTP and gRPC."""
     # Imported here so that the other verbs start quickly.
     from berth.client.errors import ClientError  # noqa: PLC0415 (see above)
+    from berth.demo.dataset import DatasetError  # noqa: PLC0415 (see above)
     from berth.demo.errors import DemoError  # noqa: PLC0415 (see above)
     from berth.demo.main_job import RunOptions, run_main_job  # noqa: PLC0415 (see above)
-    from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
 
     options = RunOptions(folder, dataset, seed, pods, timeout, keep, real)
     try:

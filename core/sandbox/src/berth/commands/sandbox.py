@@ -112,9 +112,9 @@ def up(
     """Serve until interrupted; prints one line when ready."""
     # Imported here so that the other verbs start quickly.
     from berth.config.releases.release import named  # noqa: PLC0415 (see above)
+    from berth.demo.dataset import DatasetError  # noqa: PLC0415 (see above)
     from berth.sandbox import SandboxError, SandboxOptions  # noqa: PLC0415 (see above)
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
-    from berth.sandbox.dataset import DatasetError  # noqa: PLC0415 (see above)
     from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
     from berth.serving.errors import StartError  # noqa: PLC0415 (see above)
 
@@ -171,8 +171,8 @@ def _tell_ready(url: str, kubeconfig: Path, loaded: int) -> None:
 
 
 async def _serve(options: "SandboxOptions", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
+    from berth.demo.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
     from berth.sandbox import serve  # noqa: PLC0415 (quick start of the other verbs)
-    from berth.sandbox.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
 
     stop = _interrupted()
     async with await serve(options) as running:
@@ -193,7 +193,7 @@ async def _serve_real(options: "RealOptions", kubeconfig: Path, sources: tuple[P
 
 
 async def _run_real(options: "RealOptions", kubeconfig: Path, sources: tuple[Path, ...]) -> None:
-    from berth.sandbox.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
+    from berth.demo.dataset import open_dataset  # noqa: PLC0415 (quick start of the other verbs)
     from berth.sandbox.real import serve_real  # noqa: PLC0415 (quick start of the other verbs)
 
     async with await serve_real(options) as running:

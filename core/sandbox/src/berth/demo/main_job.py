@@ -16,6 +16,8 @@ import msgspec
 from berth.client.api import Api
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.transport import Transport
+from berth.demo.checker import check, fetch_state, summary
+from berth.demo.dataset import Objects, open_dataset
 from berth.demo.display import Show, display
 from berth.demo.errors import DemoError
 from berth.demo.files import RunFiles
@@ -25,8 +27,6 @@ from berth.demo.processes import Child, program
 from berth.demo.report import RunResult, report_lines
 from berth.demo.submission import create_all
 from berth.demo.surface import Surface
-from berth.sandbox.checker import check, fetch_state, summary
-from berth.sandbox.dataset import Objects, open_dataset
 from berth.telemetry.traces.trace_file import read_trace_file
 from berth.telemetry.traces.tracing import exporter_names
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from berth.demo.checker import CheckReport, ClusterSummary
 from berth.demo.files import RunFiles
 from berth.demo.latency import PERCENTILES, StageLatency
 from berth.demo.processes import Usage
-from berth.sandbox.checker import CheckReport, ClusterSummary
 
 MAX_REASONS = 12
 

@@ -7,7 +7,7 @@ from itertools import islice
 from berth.client.api import Api
 from berth.client.resources import NAMESPACES, NODES, POD_GROUPS, PODS, Resource
 from berth.client.wire import encode
-from berth.sandbox.dataset.source import Document
+from berth.demo.dataset.source import Document
 
 AT_ONCE = 16
 

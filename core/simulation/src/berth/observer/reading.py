@@ -12,12 +12,12 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from berth.demo.dataset import DatasetError
+from berth.demo.dataset.documents import Place
+from berth.demo.dataset.field_checks import check_object
 from berth.objects.api_object import TypedObject
 from berth.recordings.cluster.events import END, FORMAT, KIND, ObservedEvent, ObserverHeader, Verb
 from berth.recordings.formats import cut_off, format_problem
-from berth.sandbox.dataset import DatasetError
-from berth.sandbox.dataset.documents import Place
-from berth.sandbox.dataset.field_checks import check_object
 from berth.simulation.errors import InputError
 from berth.simulation.reading.inputs import LocatedDocument, typed
 from berth.simulation.reading.kinds import BY_NAME, KINDS, SimulatedKind

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from berth.demo.checker.summary import reasons_of
 from berth.framework.pluralize import pluralize
-from berth.sandbox.checker.summary import reasons_of
 from berth.simulation.comparing.compare import PlacementDifference, VariantComparison
 from berth.simulation.placing.fill import Fill
 from berth.simulation.plugins.plugin_calls import PluginUse

@@ -12,16 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
+from berth.demo.dataset import DatasetError
+from berth.demo.dataset.documents import parse_documents
+from berth.demo.dataset.field_checks import check_object
+from berth.demo.dataset.manifests import taken_apart
 from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.errors import MissingPluginError, PlanError
 from berth.operator.kinds import GROUP, VERSION, key_of
 from berth.operator.rendering.configuration import configuration
 from berth.operator.rendering.names import lease
 from berth.sandbox.custom_resources.crd import CustomStrategy
-from berth.sandbox.dataset import DatasetError
-from berth.sandbox.dataset.documents import parse_documents
-from berth.sandbox.dataset.field_checks import check_object
-from berth.sandbox.dataset.manifests import taken_apart
 from berth.sandbox.structural_schemas.structural_schema import prune, set_defaults
 from berth.simulation.errors import InputError
 

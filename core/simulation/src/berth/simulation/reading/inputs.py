@@ -19,15 +19,15 @@ import msgspec
 import zstandard
 
 from berth.config.reading.own_documents import API_GROUP
+from berth.demo.dataset import DatasetError, open_dataset
+from berth.demo.dataset.documents import Place, parse_documents
+from berth.demo.dataset.field_checks import check_node, check_object, check_pod
+from berth.demo.dataset.manifests import manifest_files, taken_apart
+from berth.demo.dataset.openb_csv import PODS_FILE, read_times
 from berth.objects.api_object import TypedObject
 from berth.objects.decode import UndecodableObjectError, without_nulls
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
-from berth.sandbox.dataset import DatasetError, open_dataset
-from berth.sandbox.dataset.documents import Place, parse_documents
-from berth.sandbox.dataset.field_checks import check_node, check_object, check_pod
-from berth.sandbox.dataset.manifests import manifest_files, taken_apart
-from berth.sandbox.dataset.openb_csv import PODS_FILE, read_times
 from berth.simulation.errors import InputError
 from berth.simulation.reading.admission import Admission, complete_node
 from berth.simulation.reading.kinds import BY_NAME, KINDS, SCHEDULER_OBJECTS, PriorityClass, SimulatedKind

@@ -4,10 +4,10 @@
 with the scheduler, not even its parsing of quantities: a mistake there must not hide itself.
 """
 
-from berth.sandbox.checker.check import check
-from berth.sandbox.checker.fetch import ApiState, UnreadableAnswerError, check_api, fetch_state
-from berth.sandbox.checker.report import CheckReport, Rule, Violation
-from berth.sandbox.checker.summary import ClusterSummary, summary
+from berth.demo.checker.check import check
+from berth.demo.checker.fetch import ApiState, UnreadableAnswerError, check_api, fetch_state
+from berth.demo.checker.report import CheckReport, Rule, Violation
+from berth.demo.checker.summary import ClusterSummary, summary
 
 __all__ = [
     "ApiState",

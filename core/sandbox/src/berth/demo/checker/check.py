@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeVar
 
-from berth.sandbox.checker.bindings import bound_with_event, check_bindings
-from berth.sandbox.checker.capacity import check_capacity
-from berth.sandbox.checker.devices import check_devices, check_model
-from berth.sandbox.checker.documents import (
+from berth.demo.checker.bindings import bound_with_event, check_bindings
+from berth.demo.checker.capacity import check_capacity
+from berth.demo.checker.devices import check_devices, check_model
+from berth.demo.checker.documents import (
     CheckedPod,
     Document,
     NodeFacts,
@@ -19,9 +19,9 @@ from berth.sandbox.checker.documents import (
     node_of,
     pod_facts,
 )
-from berth.sandbox.checker.placement import check_host_ports, check_selectors, check_taints
-from berth.sandbox.checker.quantity import UnreadableError
-from berth.sandbox.checker.report import CheckReport, Rule, Violation
+from berth.demo.checker.placement import check_host_ports, check_selectors, check_taints
+from berth.demo.checker.quantity import UnreadableError
+from berth.demo.checker.report import CheckReport, Rule, Violation
 
 OF_EACH_POD = (check_selectors, check_taints, check_model)
 OF_ALL_PODS = (check_capacity, check_devices, check_host_ports)

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from berth.demo.dataset.documents import Place
+from berth.demo.dataset.errors import shown
+from berth.demo.dataset.source import Document
 from berth.objects.quantity import nanos
-from berth.sandbox.dataset.documents import Place
-from berth.sandbox.dataset.errors import shown
-from berth.sandbox.dataset.source import Document
 
 QUANTITY = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3}|[numkMGTPE]|[KMGTPE]i)?", re.ASCII

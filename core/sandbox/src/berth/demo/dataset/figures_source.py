@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import NamedTuple, TypeVar
 
-from berth.sandbox.dataset.assignment import by_gpu
-from berth.sandbox.dataset.csv_rows import CsvColumn, Row, read_rows, whole
-from berth.sandbox.dataset.kubernetes_objects import openb_objects
-from berth.sandbox.dataset.openb_csv import NODE_FIGURES, POD_FIGURES, node_shape, pod_shape
-from berth.sandbox.dataset.shapes import Assignment, NamedNode, NamedPod, NodeShape, PodShape
-from berth.sandbox.dataset.source import Objects
+from berth.demo.dataset.assignment import by_gpu
+from berth.demo.dataset.csv_rows import CsvColumn, Row, read_rows, whole
+from berth.demo.dataset.kubernetes_objects import openb_objects
+from berth.demo.dataset.openb_csv import NODE_FIGURES, POD_FIGURES, node_shape, pod_shape
+from berth.demo.dataset.shapes import Assignment, NamedNode, NamedPod, NodeShape, PodShape
+from berth.demo.dataset.source import Objects
 
 NODE_SHAPES_FILE = "openb_node_shapes.csv"
 POD_SHAPES_FILE = "openb_pod_shapes.csv"
@@ -53,7 +53,7 @@ class OpenbFigures:
 
 def package_figures() -> Figures:
     """Read the table that comes with the package."""
-    folder = files("berth.sandbox.dataset") / "figures"
+    folder = files("berth.demo.dataset") / "figures"
     return parse_figures(
         (folder / NODE_SHAPES_FILE).read_bytes(),
         (folder / POD_SHAPES_FILE).read_bytes(),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from berth.sandbox.checker.quantity import amounts
+from berth.demo.checker.quantity import amounts
 
 Amounts = dict[str, Fraction]
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import msgspec
 
-from berth.sandbox.checker.documents import Document, has_ended, node_facts, node_of
-from berth.sandbox.checker.quantity import UnreadableError
-from berth.sandbox.checker.requests import pod_requests
+from berth.demo.checker.documents import Document, has_ended, node_facts, node_of
+from berth.demo.checker.quantity import UnreadableError
+from berth.demo.checker.requests import pod_requests
 
 _FIT_ERROR = re.compile(r"0/[0-9]+ nodes are available:(?P<reasons>.*?)(?:\.(?: .*)?)?", re.DOTALL)
 _ENTRY = re.compile(r"(?P<nodes>[0-9]+) (?P<reason>.*)", re.DOTALL)

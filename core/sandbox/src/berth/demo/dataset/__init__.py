@@ -5,17 +5,17 @@ files (`OpenbFiles`), and this project's condensed table of that trace (`OpenbFi
 one by looking at a path. The caller, `berth sandbox` or `make run`, creates the objects through the API.
 """
 
-from berth.sandbox.dataset.choose import open_dataset
-from berth.sandbox.dataset.errors import (
+from berth.demo.dataset.choose import open_dataset
+from berth.demo.dataset.errors import (
     BrokenDocumentError,
     BrokenLineError,
     DatasetError,
     UnreadableSourceError,
 )
-from berth.sandbox.dataset.figures_source import OpenbFigures
-from berth.sandbox.dataset.manifests import ManifestFiles
-from berth.sandbox.dataset.openb_csv import OpenbFiles
-from berth.sandbox.dataset.source import Dataset, Objects
+from berth.demo.dataset.figures_source import OpenbFigures
+from berth.demo.dataset.manifests import ManifestFiles
+from berth.demo.dataset.openb_csv import OpenbFiles
+from berth.demo.dataset.source import Dataset, Objects
 
 __all__ = [
     "BrokenDocumentError",

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from berth.sandbox.dataset.errors import BrokenLineError, UnreadableSourceError, shown
+from berth.demo.dataset.errors import BrokenLineError, UnreadableSourceError, shown
 
 # No figure of a cluster comes near, and a million GiB in bytes still fits a signed 64-bit integer.
 MOST = 1_000_000_000

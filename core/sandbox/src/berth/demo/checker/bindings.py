@@ -9,8 +9,8 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
-from berth.sandbox.checker.documents import Document, key_of, node_of, uid_of
-from berth.sandbox.checker.report import Rule, Violation
+from berth.demo.checker.documents import Document, key_of, node_of, uid_of
+from berth.demo.checker.report import Rule, Violation
 
 _ASSIGNED = re.compile(r"Successfully assigned (\S+) to (\S+)")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from berth.sandbox.checker.quantity import amounts
-from berth.sandbox.checker.requests import pod_requests
+from berth.demo.checker.quantity import amounts
+from berth.demo.checker.requests import pod_requests
 
 Document = Mapping[str, Any]
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from berth.sandbox.checker.documents import CheckedPod, Document, NodeFacts
-from berth.sandbox.checker.report import Rule, Violation
-from berth.sandbox.checker.requests import is_sidecar
+from berth.demo.checker.documents import CheckedPod, Document, NodeFacts
+from berth.demo.checker.report import Rule, Violation
+from berth.demo.checker.requests import is_sidecar
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 HARD = ("NoSchedule", "NoExecute")

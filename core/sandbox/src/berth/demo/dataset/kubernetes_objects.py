@@ -8,7 +8,7 @@ request, and which a pod that wants none must not name.
 from collections.abc import Sequence
 from typing import Any
 
-from berth.sandbox.dataset.shapes import (
+from berth.demo.dataset.shapes import (
     GPU_COUNT,
     GPU_MILLI,
     GPU_MODEL,
@@ -20,7 +20,7 @@ from berth.sandbox.dataset.shapes import (
     NodeShape,
     PodShape,
 )
-from berth.sandbox.dataset.source import Objects
+from berth.demo.dataset.source import Objects
 
 NAMESPACE = "openb"
 # The trace has no limit on pods. Tasks ask for a core at least and nodes have 128 at most: cpu ends first.

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from berth.sandbox.dataset.documents import Place, read_documents
-from berth.sandbox.dataset.errors import UnreadableSourceError, shown
-from berth.sandbox.dataset.field_checks import check_node, check_object, check_pod
-from berth.sandbox.dataset.source import Document, Objects
+from berth.demo.dataset.documents import Place, read_documents
+from berth.demo.dataset.errors import UnreadableSourceError, shown
+from berth.demo.dataset.field_checks import check_node, check_object, check_pod
+from berth.demo.dataset.source import Document, Objects
 
 SUFFIXES = (".yaml", ".yml", ".json")
 # A create request that carries these is refused, or they are silently replaced.

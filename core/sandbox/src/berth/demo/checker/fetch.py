@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from berth.sandbox.checker.check import check
-from berth.sandbox.checker.documents import Document
-from berth.sandbox.checker.report import CheckReport
+from berth.demo.checker.check import check
+from berth.demo.checker.documents import Document
+from berth.demo.checker.report import CheckReport
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"

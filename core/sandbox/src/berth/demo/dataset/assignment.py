@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 
-from berth.sandbox.dataset.shapes import Assignment, PodShape
+from berth.demo.dataset.shapes import Assignment, PodShape
 
 GPU_PROFILE = "gpu-share"
 OTHER_PROFILES = ("default-scheduler", "bin-packing")

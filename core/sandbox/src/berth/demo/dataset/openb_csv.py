@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from berth.sandbox.dataset.assignment import by_gpu
-from berth.sandbox.dataset.csv_rows import Row, matching, optional_whole, read_file, read_rows, whole
-from berth.sandbox.dataset.kubernetes_objects import MILLI_PER_GPU, openb_objects
-from berth.sandbox.dataset.shapes import Assignment, NamedNode, NamedPod, NodeShape, PodShape
-from berth.sandbox.dataset.source import Objects
+from berth.demo.dataset.assignment import by_gpu
+from berth.demo.dataset.csv_rows import Row, matching, optional_whole, read_file, read_rows, whole
+from berth.demo.dataset.kubernetes_objects import MILLI_PER_GPU, openb_objects
+from berth.demo.dataset.shapes import Assignment, NamedNode, NamedPod, NodeShape, PodShape
+from berth.demo.dataset.source import Objects
 
 NODES_FILE = "openb_node_list_all_node.csv"
 PODS_FILE = "openb_pod_list_default.csv"

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from berth.sandbox.checker.documents import CheckedPod, NodeFacts
-from berth.sandbox.checker.quantity import as_text
-from berth.sandbox.checker.report import Rule, Violation
+from berth.demo.checker.documents import CheckedPod, NodeFacts
+from berth.demo.checker.quantity import as_text
+from berth.demo.checker.report import Rule, Violation
 
 
 def check_capacity(node: NodeFacts, pods: Sequence[CheckedPod]) -> Iterator[Violation]:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from berth.sandbox.dataset.csv_rows import read_file
-from berth.sandbox.dataset.errors import BrokenDocumentError, shown
+from berth.demo.dataset.csv_rows import read_file
+from berth.demo.dataset.errors import BrokenDocumentError, shown
 
 DEEPEST = 100
 REPEATED = 100_000

@@ -1,4 +1,4 @@
-"""Make the condensed table from the trace's own files: `python -m berth.sandbox.dataset.condense DIR OUT`.
+"""Make the condensed table from the trace's own files: `python -m berth.demo.dataset.condense DIR OUT`.
 
 Run once, when the trace changes; OUT is `figures/` beside this module.
 """
@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from berth.sandbox.dataset.errors import DatasetError
-from berth.sandbox.dataset.figures_source import COUNT, NODE_SHAPES_FILE, POD_SHAPES_FILE, Figures
-from berth.sandbox.dataset.openb_csv import (
+from berth.demo.dataset.errors import DatasetError
+from berth.demo.dataset.figures_source import COUNT, NODE_SHAPES_FILE, POD_SHAPES_FILE, Figures
+from berth.demo.dataset.openb_csv import (
     NODE_FIGURES,
     NODES_FILE,
     POD_FIGURES,
@@ -60,7 +60,7 @@ def render(figures: Figures) -> dict[str, str]:
 def main(arguments: Sequence[str]) -> int:
     """Condense DIR into OUT; the exit code is 2 where an input is wrong."""
     if len(arguments) != 2:  # noqa: PLR2004  DIR and OUT
-        sys.stderr.write("usage: python -m berth.sandbox.dataset.condense DIR OUT\n")
+        sys.stderr.write("usage: python -m berth.demo.dataset.condense DIR OUT\n")
         return 2
     source, target = map(Path, arguments)
     try:

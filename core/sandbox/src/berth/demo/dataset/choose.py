@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from berth.sandbox.dataset.figures_source import OpenbFigures
-from berth.sandbox.dataset.manifests import ManifestFiles
-from berth.sandbox.dataset.openb_csv import NODES_FILE, PODS_FILE, OpenbFiles
-from berth.sandbox.dataset.source import Dataset
+from berth.demo.dataset.figures_source import OpenbFigures
+from berth.demo.dataset.manifests import ManifestFiles
+from berth.demo.dataset.openb_csv import NODES_FILE, PODS_FILE, OpenbFiles
+from berth.demo.dataset.source import Dataset
 
 
 def open_dataset(

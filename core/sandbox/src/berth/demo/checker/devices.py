@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import msgspec
 
-from berth.sandbox.checker.documents import MILLI_GPU, CheckedPod, NodeFacts
-from berth.sandbox.checker.quantity import UnreadableError, as_text
-from berth.sandbox.checker.report import Rule, Violation
+from berth.demo.checker.documents import MILLI_GPU, CheckedPod, NodeFacts
+from berth.demo.checker.quantity import UnreadableError, as_text
+from berth.demo.checker.report import Rule, Violation
 
 DEVICES = "gpu-share.berth.dev/devices"
 COUNT = "gpu-share.berth.dev/count"
