@@ -18,8 +18,8 @@ MAX_STEPS = 12
 # The writes of a binding of a pod with a volume and a device, in whatever order they come.
 WRITES = {
     "volume": r"PATCH /api/v1/persistentvolumes/",
-    "device claim": r"PUT /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/[^/]+$",
-    "allocation": r"PUT /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/[^/]+/status",
+    "device claim": r"PATCH /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/[^/]+$",
+    "allocation": r"PATCH /apis/resource.k8s.io/v1/namespaces/default/resourceclaims/[^/]+/status",
     "nomination": r"PATCH /api/v1/namespaces/default/pods/[^/]+/status",
     "binding": r"POST /api/v1/namespaces/default/pods/[^/]+/binding",
     "event": r"POST /apis/events.k8s.io/v1/namespaces/default/events",

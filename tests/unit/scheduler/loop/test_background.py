@@ -1,6 +1,7 @@
 """The core's background work on an asyncio loop."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -40,6 +41,63 @@ async def test_work_beside_work_that_ends_goes_on(background):
 
     assert "second" == await slower
     assert stop.set("late")
+
+
+async def test_work_is_cancelled_when_the_outcome_comes(background):
+    """What it was is over then, and the task itself goes on."""
+    stop, ended = background.outcome(), []
+
+    async def work():
+        stop.set("now")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("work")
+
+    assert await background.unless(stop, work()) is None
+    assert ["work"] == ended
+    assert 0 == asyncio.current_task().cancelling()
+    await asyncio.sleep(0)
+
+
+async def test_work_that_ends_all_the_same_counts_as_cancelled(background):
+    stop = background.outcome()
+
+    async def work():
+        stop.set("now")
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "done"
+
+    assert await background.unless(stop, work()) is None
+    assert 0 == asyncio.current_task().cancelling()
+
+
+async def test_who_cancels_the_task_cancels_it(background):
+    stop, begun = background.outcome(), asyncio.Event()
+
+    async def work():
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(background.unless(stop, work()))
+    await begun.wait()
+    task.cancel()
+    stop.set("late")
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_an_outcome_that_comes_after_the_work_cancels_nothing(background):
+    stop = background.outcome()
+
+    async def work():
+        stop.set("late")
+        return "done"
+
+    assert "done" == await background.unless(stop, work())
+    await asyncio.sleep(0)
+    assert 0 == asyncio.current_task().cancelling()
 
 
 @reports("background-fails", log="`background work failed`, with its name and the cause")

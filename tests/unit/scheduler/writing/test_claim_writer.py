@@ -42,13 +42,27 @@ async def server(tmp_path):
 
 class Server:
     def __init__(self, api):
-        self.api, self.writer = api, ApiClaimWriter(api)
+        self.api, self.writer, self.calls = api, ApiClaimWriter(Noting(api, self)), []
 
     async def raw(self):
         return msgspec.json.decode(await self.api.get(RESOURCE_CLAIMS, "default", "c"))
 
     async def claim(self):
         return decoder(ResourceClaim)(await self.api.get(RESOURCE_CLAIMS, "default", "c"))
+
+
+class Noting:
+    """An API whose calls are noted by their methods."""
+
+    def __init__(self, api, server):
+        self.api, self.server = api, server
+
+    async def call(self, method, path, *arguments, **options):
+        self.server.calls.append(method)
+        return await self.api.call(method, path, *arguments, **options)
+
+    async def get(self, resource, namespace, name):
+        return await self.call("GET", resource.path(namespace, name))
 
 
 def consumers(claim):
@@ -65,6 +79,42 @@ async def test_reserving_allocates_and_protects(server):
     assert ALLOCATION == claim.allocation
     assert ["b", "a"] == consumers(claim)
     assert ["resource.kubernetes.io/delete-protection"] == (await server.raw())["metadata"]["finalizers"]
+
+
+async def test_what_is_known_of_a_claim_is_not_read_again(server):
+    """A reservation is a patch, after one of the metadata where devices come with it; others' parts stay."""
+    document = await server.raw()
+    document["metadata"]["finalizers"] = ["example.com/other"]
+    await server.api.update(RESOURCE_CLAIMS, "default", "c", msgspec.json.encode(document))
+
+    claim = await server.writer.reserve(await server.claim(), A, ALLOCATION)
+    claim = await server.writer.reserve(claim, B, None)
+
+    assert ["PATCH", "PATCH", "PATCH"] == server.calls
+    assert (ALLOCATION, {"a", "b"}) == (claim.allocation, set(consumers(claim)))
+    finalizers = (await server.raw())["metadata"]["finalizers"]
+    assert {"example.com/other", "resource.kubernetes.io/delete-protection"} == set(finalizers)
+
+
+async def test_a_claim_that_is_another_version_by_now_is_read(server):
+    old = await server.claim()
+    await server.writer.reserve(old, A, ALLOCATION)
+    del server.calls[:]
+    claim = await server.writer.reserve(old.allocated_as(ALLOCATION), B, None)
+
+    assert ["PATCH", "GET", "PUT"] == server.calls
+    assert ["a", "b"] == consumers(claim)
+
+
+async def test_a_claim_with_opaque_values_is_written_as_a_whole(server):
+    """A patch of it would be refused where the values are no JSON as Go writes it."""
+    document = await server.raw()
+    document["spec"]["devices"]["config"] = [{"opaque": {"driver": "d.example", "parameters": {"a": 1}}}]
+    document["metadata"] = {"name": "d", "namespace": "default"}
+    body = await server.api.create(RESOURCE_CLAIMS, "default", msgspec.json.encode(document))
+    await server.writer.reserve(decoder(ResourceClaim)(body), A, ALLOCATION)
+
+    assert "PATCH" not in server.calls
 
 
 async def test_no_claim_is_allocated_twice(server):

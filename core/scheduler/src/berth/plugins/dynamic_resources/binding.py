@@ -121,7 +121,7 @@ class ClaimBinder:
             moment = datetime.fromtimestamp(int(self._handle.clock.wall()), UTC)
             allocation = msgspec.structs.replace(allocation, allocation_timestamp=moment)
             self.ages.allocated(claim.uid, moment)
-        target = claim
+        target = self._as_stored(claim)
         extended = bool(held.mappings) and claim is held.claims[-1]
         if extended:
             held.claims[-1] = target = await self._create(claim, pod)
@@ -133,6 +133,11 @@ class ClaimBinder:
         if extended:
             await self._publish(written, held.mappings, pod)
         return written
+
+    def _as_stored(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim's newest version that is known: without the allocation that is to be written."""
+        stored = self._tracker.by_key(claim.key)
+        return claim if stored is None or stored.uid != claim.uid else stored
 
     async def _create(self, claim: ResourceClaim, pod: Pod) -> ResourceClaim:
         created = False

@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go (Ku
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from collections.abc import Set as AbstractSet
 
 from berth.framework.mirrors.claim_tracker import ChangedClaim, ClaimTracker
 from berth.objects.devices.resource_claims import DeviceResult, ResourceClaim
@@ -13,6 +14,7 @@ from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules
 from berth.plugins.dynamic_resources.devices import DeviceId
 
 Results = tuple[DeviceResult, ...]
+NONE: frozenset[DeviceId] = frozenset()
 
 
 class DeviceUsage:
@@ -30,12 +32,16 @@ class DeviceUsage:
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """What is taken of devices that many may share, by capacity."""
         self._seen = claims.changes.end
-        self._touched: set[DeviceId] = set()
+        self._before: dict[DeviceId, Hashable] = {}
+        """The use of the devices that were touched since the last time, as it was then."""
         self._read(_everything(claims))
-        self._touched.clear()
+        self._before.clear()
 
-    def refresh(self) -> set[DeviceId]:
-        """Take in what changed since the last time; returns the devices whose use may have changed."""
+    def refresh(self) -> AbstractSet[DeviceId]:
+        """Take in what changed since the last time; returns the devices whose use is another one now.
+
+        A claim that was in flight and is stored now, with the same devices, changes nothing.
+        """
         changes = self._claims.changes
         missed = changes.since(self._seen)
         self._seen = changes.end
@@ -43,10 +49,16 @@ class DeviceUsage:
             missed = (*self._held, *_everything(self._claims))
         if missed:
             self._read(dict.fromkeys(missed))
-        touched = self._touched
-        if touched:
-            self._touched = set()
-        return touched
+        before = self._before
+        if not before:
+            return NONE
+        self._before = {}
+        return {device for device, use in before.items() if use != self._use(device)}
+
+    def _use(self, device: DeviceId) -> Hashable:
+        """Equal where searches see no difference: that many have the device as a whole is as if one had."""
+        taken = self.consumed.get(device)
+        return device in self.holders, None if taken is None else frozenset(taken.items())
 
     def _read(self, changed: Iterable[ChangedClaim]) -> None:
         for change in changed:
@@ -71,7 +83,8 @@ class DeviceUsage:
 
     def _count(self, result: DeviceResult, sign: int) -> None:
         device = DeviceId(result.driver, result.pool, result.device)
-        self._touched.add(device)
+        if device not in self._before:
+            self._before[device] = self._use(device)
         if result.share_id is None:
             self.holders[device] += sign
             if not self.holders[device]:

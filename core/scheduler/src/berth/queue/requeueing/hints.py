@@ -73,7 +73,7 @@ def always_queue(pod: Pod, old: Any, new: Any) -> QueueingHint:
 class HintMap:
     """One profile's registrations: event -> (plugin, hint) pairs, in the order of the plugins."""
 
-    __slots__ = ("_apart", "_latest", "_matching", "registrations")
+    __slots__ = ("_apart", "_events", "_latest", "_matching", "registrations")
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class HintMap:
         self.registrations = registrations
         self._apart = frozenset(apart)
         self._matching: dict[ClusterEvent, Matching] = {}
+        self._events: dict[str, tuple[ClusterEvent, ...]] = {}
         self._latest: tuple[ClusterEvent, Matching] | None = None
 
     def matching(self, incoming: ClusterEvent) -> Matching:
@@ -106,11 +107,17 @@ class HintMap:
                     found[plugin] = (*found.get(plugin, ()), hint)
         return found
 
-    def events_of(self, plugin: str) -> Iterator[ClusterEvent]:
+    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
         """The events that a plugin is registered for."""
-        for event, pairs in self.registrations.items():
-            if any(name == plugin for name, _ in pairs):
-                yield event
+        found = self._events.get(plugin)
+        if found is None:
+            named = [
+                event
+                for event, pairs in self.registrations.items()
+                if any(name == plugin for name, _ in pairs)
+            ]
+            found = self._events[plugin] = tuple(named)
+        return found
 
     def awaited_by(self, plugin: str) -> Iterator[ClusterEvent]:
         """The events that may help pods that a plugin rejected.

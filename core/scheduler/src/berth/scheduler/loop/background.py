@@ -26,6 +26,10 @@ class FutureOutcome:
         self._future.set_result(value)
         return True
 
+    def then(self, call: Callable[[], None]) -> None:
+        """Make the call once the value has arrived, in a turn of the loop after that."""
+        self._future.add_done_callback(lambda _: call())
+
     def __await__(self) -> Generator[Any, None, Any]:
         # Many may wait: one that is cancelled must not take the value away from the others.
         return asyncio.shield(self._future).__await__()
@@ -74,15 +78,34 @@ class AsyncioBackground:
         return self._loop.call_later(seconds, call)
 
     async def unless(self, stop: Promise, work: Awaitable[T]) -> T | None:
-        """The work's result; None where the outcome comes first: then the work has been cancelled."""
-        doing, stopped = asyncio.ensure_future(work), asyncio.ensure_future(_value_of(stop))
-        try:
-            await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
-            return doing.result() if doing.done() else None
-        finally:
-            for task in (doing, stopped):
+        """The work's result; None where the outcome comes first: then the work has been cancelled.
+
+        The work goes on in the caller's task, as within `asyncio.timeout`: every pod with claims comes here.
+        """
+        assert isinstance(stop, FutureOutcome), "it comes from `outcome`"
+        task = asyncio.current_task()
+        assert task is not None, "only a task can wait"
+        cancelled_before, stopped, over = task.cancelling(), False, False
+
+        def cancel() -> None:
+            nonlocal stopped
+            if not over:
+                stopped = True
                 task.cancel()
-            await asyncio.gather(doing, stopped, return_exceptions=True)
+
+        stop.then(cancel)
+        try:
+            result = await work
+        except asyncio.CancelledError:
+            if stopped and task.uncancel() <= cancelled_before:
+                return None
+            raise
+        finally:
+            over = True
+        if stopped:
+            task.uncancel()
+            return None
+        return result
 
     async def breathe(self) -> None:
         """Let everything else have its turn, in the midst of work that takes long."""
@@ -93,10 +116,6 @@ class AsyncioBackground:
         if len(work) == 1:
             return [await work[0]]
         return list(await asyncio.gather(*work))
-
-
-async def _value_of(outcome: Promise) -> Any:
-    return await outcome
 
 
 async def _logged(work: Coroutine[Any, Any, None], name: str) -> None:

@@ -39,6 +39,12 @@ _RAW: Final = 1
 """The bytes of a runtime.RawExtension."""
 
 
+def has_opaque_values(claim: ResourceClaim) -> bool:
+    """Whether a patch of the claim may be refused."""
+    configured = claim.spec.devices.config or (claim.allocation and claim.allocation.devices.config)
+    return bool(configured) or any(device.data is not None for device in claim.status.devices)
+
+
 async def read_claim(api: Api, claim: ResourceClaim) -> Document:
     """The claim of that name as it is now. Raises: ClientError; ConflictError where it changed meanwhile."""
     document = decode_document(await api.get(RESOURCE_CLAIMS, claim.namespace, claim.name))

@@ -1,24 +1,27 @@
 """The core's writes to resource claims: read, change, write that very version, again where it is outdated.
 
+A reservation, which every pod with claims waits for, begins with the version that is known, as upstream does.
+
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PostFilter, Unreserve, bindClaim
 (Kubernetes v1.36).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
-from berth.client.api import MERGE_PATCH, Api
+from berth.client.api import MERGE_PATCH, STRATEGIC_PATCH, Api
 from berth.client.errors import ConflictError, NotFoundError
 from berth.client.resources import PODS, RESOURCE_CLAIMS
-from berth.client.wire import bounded, decode_document, encode
+from berth.client.wire import bounded, decode_document, decode_head, encode
 from berth.client.write_guard import WriteGuard
 from berth.framework.ports.claim_writing import ClaimWriteError
 from berth.objects.decode import decoder
 from berth.objects.devices.resource_claims import Allocation, Consumer, ResourceClaim
 from berth.objects.pods.pod import Pod
-from berth.scheduler.writing.claim_documents import Document, read_claim
+from berth.scheduler.writing.claim_documents import Document, has_opaque_values, read_claim
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 TRIES = 5
@@ -56,6 +59,12 @@ class ApiClaimWriter:
         self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
     ) -> ResourceClaim:
         """Reserve the claim for a pod or a group, with its allocation if it has none yet."""
+        as_expected = (claim.allocation is None) == (allocation is not None)
+        alive = claim.metadata.resource_version and claim.metadata.deletion_timestamp is None
+        if as_expected and alive and not has_opaque_values(claim):
+            # Whatever is otherwise than it was known shows when the claim is read.
+            with suppress(ConflictError, NotFoundError):
+                return await self._reserve_known(claim, consumer, allocation)
 
         async def attempt() -> ResourceClaim:
             document = await self._read(claim)
@@ -68,6 +77,33 @@ class ApiClaimWriter:
             return await self._write_status(document, _reserved(document, consumer, allocated))
 
         return await self._persistently(claim, attempt)
+
+    async def _reserve_known(
+        self, claim: ResourceClaim, consumer: Consumer, allocation: Allocation | None
+    ) -> ResourceClaim:
+        """Reserve this version of the claim; finalizers and consumers that it has are kept.
+
+        Raises: ConflictError where it has another version, or UID, by now.
+        """
+        version = claim.metadata.resource_version
+        status: Document = {"reservedFor": [consumer]}
+        if allocation is not None:
+            answer = await self._patch(claim, {"resourceVersion": version, "finalizers": [FINALIZER]})
+            version = decode_head(answer).metadata.resource_version
+            status["allocation"] = allocation
+        return self._decode(await self._patch(claim, {"resourceVersion": version}, status=status))
+
+    async def _patch(
+        self, claim: ResourceClaim, metadata: Document, *, status: Document | None = None
+    ) -> bytes:
+        """Patch the claim's metadata, or its status."""
+        body: Document = {"metadata": {"uid": claim.uid, **metadata}}
+        if status is not None:
+            body["status"] = status
+        path = RESOURCE_CLAIMS.path(claim.namespace, claim.name, "" if status is None else "status")
+        return await self._api.call(
+            "PATCH", path, encode(body), content_type=STRATEGIC_PATCH, guard=self._may_write
+        )
 
     async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
         """Reserve the claim for that pod or group no more."""
