@@ -1,4 +1,4 @@
-"""Hold the protocols to their rules: lint, format, no breaking change, stubs as committed.
+"""Hold the protocols to their rules: lint, format, no breaking change, stubs and field numbers as committed.
 
 `python -m tests.proto_check` checks. With `--write` it formats the .proto files and regenerates the stubs;
 with `--release` it also makes today's contract the one that later changes are compared with.
@@ -17,7 +17,7 @@ import grpc_tools
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
-from tests import node_toolchain, rust_toolchain
+from tests import node_toolchain, protobuf_fields, rust_toolchain
 from tests.go_toolchain import run_go
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,6 +60,8 @@ def check() -> list[str]:
         *buf("breaking", "--against", str(BASELINE), failed="the change breaks the released contract"),
         *additions(BASELINE.read_bytes(), descriptors()),
     ]
+    if protobuf_fields.FILE.read_text() != protobuf_fields.generated():
+        problems.append(f"{protobuf_fields.FILE.relative_to(ROOT)} is not what its sources say: make proto")
     with tempfile.TemporaryDirectory() as folder:
         for source, copy in PYTHON_COPIES.items():
             problems += differences(generate(source, Path(folder) / copy.name), copy)
@@ -147,6 +149,7 @@ def descriptors() -> bytes:
 def write(*, release: bool) -> list[str]:
     """Format, regenerate all copies, and on request move the baseline."""
     problems = buf("format", "--write", failed="buf format failed")
+    protobuf_fields.FILE.write_text(protobuf_fields.generated())
     if release:
         build = ("build", "--exclude-source-info", "--output", str(BASELINE))
         problems += buf(*build, failed="buf build failed")

@@ -14,7 +14,7 @@ from berth.config.feature_gates import FeatureGates
 from berth.config.loading import load
 from berth.framework.clock import SYSTEM_CLOCK
 from berth.sandbox import schemas
-from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
+from berth.sandbox.bodies.protobuf_fields import FIELDS
 from berth.simulation.reading.inputs import ClusterInput, read_objects
 from berth.simulation.running.options import SimulationOptions
 from berth.simulation_service.expander import Expander
@@ -121,18 +121,17 @@ def wire(document):
 
 
 def _message(document, name):
-    numbers = {key: number for number, key in FIELDS[name].items()}
     properties = schemas.definitions()[name].get("properties", {})
-    made = b""
-    for key, value in document.items():
-        if key in numbers:
-            made += _field(numbers[key], value, properties[key])
-    if INLINE in numbers:
-        source = {key: number for number, key in FIELDS[f"{name}Source"].items()}
-        inner = b"".join(
-            _field(source[key], value, properties[key]) for key, value in document.items() if key in source
-        )
-        made += _bytes(numbers[INLINE], inner)
+    return _of_fields(document, FIELDS[name], properties)
+
+
+def _of_fields(document, fields, properties):
+    numbers = {key: number for number, key in fields.names.items()}
+    made = b"".join(
+        _field(numbers[key], value, properties[key]) for key, value in document.items() if key in numbers
+    )
+    for number, inlined in fields.inline.items():
+        made += _bytes(number, _of_fields(document, FIELDS[inlined], properties))
     return made
 
 

@@ -16,29 +16,13 @@ from functools import cache
 from typing import Any, Final
 
 from berth.sandbox import schemas
-from berth.sandbox.bodies.protobuf_fields import FIELDS, INLINE
+from berth.sandbox.bodies.protobuf_fields import FIELDS, NO_FIELDS
 from berth.sandbox.store import Json
 
 MAGIC: Final = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # Empty messages that mean something; all others are Go structs that are not filled in.
 _KEPT_EMPTY: Final = frozenset({"selector", "emptyDir", "podSelector", "namespaceSelector", "labelSelector"})
-# Go writes these numbers and flags always; as JSON it leaves them out when they are zero.
-_ZERO_IS_UNSET: Final = frozenset(
-    {
-        "generation",
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostPort",
-        "minReadySeconds",
-        "nodePort",
-        "paused",
-        "stdin",
-        "stdinOnce",
-        "tty",
-    }
-)
 _SIGN: Final = 1 << 63
 _LONGEST_SHIFT: Final = 63
 _DEEPEST_EMPTY: Final = 100
@@ -125,26 +109,20 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 def _message(data: bytes, name: str, *, strict: bool = True) -> Json:
     result: Json = {}
     _fill(result, data, name, schemas.definitions()[name].get("properties", {}), strict=strict)
-    return {key: value for key, value in result.items() if not _is_unset(key, value)}
+    return {key: value for key, value in result.items() if key in _KEPT_EMPTY or value not in ("", {})}
 
 
 def _fill(result: Json, data: bytes, name: str, properties: Json, *, strict: bool) -> None:
-    numbers = FIELDS.get(name, {})
+    fields = FIELDS.get(name, NO_FIELDS)
     for number, raw in _fields(data):
-        key = numbers.get(number)
-        if key is None:
-            if strict and not _is_empty(raw):
-                raise ProtobufError(f"field {number} of {name} is not read as protobuf")
-        elif key == INLINE:
-            _fill(result, raw, f"{name}Source", properties, strict=strict)
-        else:
-            _put(result, key, raw, properties[key], strict=strict)
-
-
-def _is_unset(key: str, value: Any) -> bool:
-    if value in ("", {}):
-        return key not in _KEPT_EMPTY
-    return value == 0 and key in _ZERO_IS_UNSET
+        key = fields.names.get(number)
+        if key is not None:
+            if raw != 0 or key not in fields.unset:
+                _put(result, key, raw, properties[key], strict=strict)
+        elif number in fields.inline:
+            _fill(result, raw, fields.inline[number], properties, strict=strict)
+        elif strict and not _is_empty(raw):
+            raise ProtobufError(f"field {number} of {name} is not read as protobuf")
 
 
 def _is_empty(raw: Any, levels: int = _DEEPEST_EMPTY) -> bool:
