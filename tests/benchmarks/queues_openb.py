@@ -134,7 +134,7 @@ def configuration(folder, way, seed):
     }
     if way.tenants:
         plugins["queueSort"] = {"disabled": [{"name": "PrioritySort"}], "enabled": [{"name": "queues"}]}
-    settings = [{"name": "gpu-share", "args": {"policy": "fgd", "cpuPods": True}}]
+    settings = [{"name": "gpu-share", "args": {"policy": "fgd", "ties": "used-first", "cpuPods": True}}]
     if way.tenants:
         settings.append({"name": "queues", "args": {"reclaim": way.reclaim}})
     profile = {"schedulerName": SCHEDULER, "plugins": plugins, "pluginConfig": settings}

@@ -59,6 +59,25 @@ profiles:
 - name: default
   plugins: {deschedule: {enabled: [RemovePodsViolatingNodeTaints]}, balance: {enabled: [Consolidation]}}
 """
+QUEUES = CONFIGURATION.replace(
+    "default-scheduler}", "default-scheduler, plugins: {multiPoint: {enabled: [{name: queues}]}}}"
+)
+QUEUES += """---
+apiVersion: berth.dev/v1alpha1
+kind: PluginList
+plugins: [{name: queues, command: [berth-queues, --kinds, Queue], extensionPoints: [filter, reserve]}]
+"""
+TREE = """
+apiVersion: queues.berth.dev/v1alpha1
+kind: Queue
+metadata: {name: all}
+spec: {capacity: Nodes}
+---
+apiVersion: queues.berth.dev/v1alpha1
+kind: Queue
+metadata: {name: a}
+spec: {parent: all, quota: {cpu: "1"}, namespaces: [default]}
+"""
 MIXTURE = POD.replace("{name: p}", '{name: small, annotations: {simulation.berth.dev/weight: "1"}}')
 FILES = {
     "nodes.yaml": NODES,
@@ -73,6 +92,10 @@ FILES = {
     "main.yaml": SCHEDULER,
     "changes.txt": "add-node n0 x2  # a comment\n",
     "policy.yaml": POLICY,
+    "queues.yaml": QUEUES,
+    "day.yaml": NODES + "---" + POD,
+    "today.yaml": TREE,
+    "proposed.yaml": TREE,
 }
 """The readers' own files, which the pages name."""
 

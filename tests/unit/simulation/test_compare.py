@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from berth.commands.simulate import simulate as command
 from berth.config.loading import load
-from berth.simulation.comparing.compare import compare, weighed
+from berth.simulation.comparing.compare import Variant, compare, weighed
 from berth.simulation.errors import InputError
 from berth.simulation.running.options import SimulationOptions
 from berth.simulation.text import comparison_lines, summary_lines
@@ -41,7 +41,7 @@ def compared(found):
         "spreading": SimulationOptions(load(None)),
         "packing": SimulationOptions(load(json.dumps(PACKING))),
     }
-    return compare(found, options)
+    return compare({name: Variant(found, each) for name, each in options.items()})
 
 
 def test_differences_are_explained_by_scores(found):
@@ -59,7 +59,7 @@ def test_differences_are_explained_by_scores(found):
 
 def test_a_variant_does_not_differ_from_itself(found):
     """The same configuration under another name puts every pod on the same node."""
-    result = compare(found, {"a": SimulationOptions(load(None)), "b": SimulationOptions(load(None))})
+    result = compare(dict.fromkeys("ab", Variant(found, SimulationOptions(load(None)))))
 
     assert ({"b": 0}, []) == (result.differing, result.differences)
 
@@ -100,9 +100,7 @@ def test_what_differs_is_shown(found):
         line.split() for line in list(summary_lines(rows))[:3]
     ]
     equal = list(
-        comparison_lines(
-            compare(found, {"a": SimulationOptions(load(None)), "b": SimulationOptions(load(None))})
-        )
+        comparison_lines(compare(dict.fromkeys("ab", Variant(found, SimulationOptions(load(None))))))
     )
     assert ["", "b puts every pod where a does"] == equal[1:]
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
 from berth.objects.pods.pod import Pod
-from berth.simulation.comparing.compare import compare
+from berth.simulation.comparing.compare import Variant, compare
 from berth.simulation.comparing.sweep import SweepInput, SweepRun, one, sweep
 from berth.simulation.errors import PluginsError
 from berth.simulation.placing.fill import fill
@@ -199,7 +199,7 @@ def test_versions_of_a_plugin_side_by_side(tmp_path, three):
         for version, best in (("1", "n0"), ("2", "n2"))
     )
 
-    result = compare(three, {"one": options(one), "two": options(two)})
+    result = compare({"one": Variant(three, options(one)), "two": Variant(three, options(two))})
 
     assert ["1", "2"] == [summary.plugins[0].version for summary in result.variants]
     assert {"two": 2} == result.differing

@@ -33,9 +33,9 @@ from berth.simulation.cluster.writers import (
 )
 from berth.simulation.reading.inputs import ClusterInput, read_cluster
 from berth.simulation.reading.kinds import KINDS, document_of
-from berth.simulation.running.engine import SimulatedEvents
 from berth.simulation.running.handlers import handlers_of
 from berth.simulation.running.scores import node_scores
+from berth.simulation.running.simulated_events import SimulatedEvents
 from tests.chance.cluster import draw
 from tests.unit.simulation.kit import written
 

@@ -17,6 +17,8 @@ from berth_queues.promises import PATIENCE_SECONDS, Place, Promises
 from berth_queues.queue_objects import NAMESPACES, QUEUES
 from berth_queues.registry import Registry
 from berth_queues.settings import Settings
+from berth_queues.tally import Tallies, Tally
+from berth_queues.tree import Queue
 from berth_queues.waiting import WaitingPods
 from berth_sdk import Clock, Node, ObjectKey, Pod
 
@@ -34,6 +36,7 @@ class Cluster:
         self.order = Order(self.registry, self.waiting)
         self.promises = Promises(clock.now)
         self.past = PastUse(self.registry)
+        self.tallies = Tallies()
         self._now = clock.now
         self.in_transfer = False
         self._nodes: list[tuple[str, Amounts]] = []
@@ -49,7 +52,9 @@ class Cluster:
         if not attempt:
             for key in (pod.uid, group):
                 self.promises.placed(key, pod.uid)
-        self.waiting.placed(pod.uid)
+        self.waiting.placed(pod.uid, self._now())
+        if not attempt:
+            self._count_placed(pod.uid)
         self.past.note(self.ledger.by_uid[pod.uid].queue, self._now())
 
     def release(self, uid: str, attempt: int) -> None:
@@ -62,10 +67,25 @@ class Cluster:
         """Count a pod on no node any more; whether a promise waited for that."""
         holding = self.ledger.drop(uid)
         if holding is not None:
+            # It may be evicted before the state has shown it on its node.
+            self._count_placed(uid)
             self.waiting.removed(uid)
             self.waiting.changed.add(holding.queue)
             self.past.note(holding.queue, self._now())
-        return self.promises.victim_gone(uid)
+        gone_for_others = self.promises.victim_gone(uid)
+        if holding is not None and gone_for_others:
+            self.tallies.evicted(holding.queue)
+        return gone_for_others
+
+    def waits_no_more(self, uid: str) -> None:
+        """Count a pod no longer among the waiting: it was bound, or is gone."""
+        self._count_placed(uid)
+        self.waiting.leave(uid)
+
+    def _count_placed(self, uid: str) -> None:
+        pod = self.waiting.by_uid.get(uid)
+        if pod is not None:
+            self.tallies.placed(pod)
 
     def claim_key(self, uid: str, group: GroupKey | None) -> Hashable:
         """Return under what places are promised: the group where others have to find one with the pod.
@@ -212,16 +232,33 @@ class Cluster:
         """Return what queues may take back."""
         return Entitlement(self.shares() if by_fair_share else None)
 
+    def waiting_in(self, queue: Queue) -> int:
+        """Return how many pods wait in a queue and those below it. The depth is bounded by that of trees."""
+        own = self.waiting.lines[queue.name].pods if queue.name in self.waiting.lines else ()
+        waiting = sum(pod.placed_at is None for pod in (own.values() if own else ()))
+        return waiting + sum(self.waiting_in(child) for child in queue.children)
+
     def shown(self) -> dict[str, Any]:
-        """Return what each queue has, for people."""
+        """Return what each queue has, and what became of its pods, for people and simulations."""
         shares = self.shares()
-        names = {*self.registry.tree.queues, *self.registry.own, *self.waiting.lines}
+        names = {*self.registry.tree.queues, *self.registry.own, *self.waiting.lines, *self.tallies.by_queue}
+        return {name: self._shown(name, shares) for name in sorted(names)}
+
+    def _shown(self, name: str, shares: Shares) -> dict[str, Any]:
+        queue, tally = self.registry.queue(name), self.tallies.by_queue.get(name, Tally())
+        waiting = self.waiting.lines[name].pods.values() if name in self.waiting.lines else ()
+        waited = [self._now() - pod.since for pod in waiting if pod.placed_at is None]
         return {
-            name: {
-                "used": dict(self.registry.used(name)),
-                "wanted": dict(self.waiting.wanted(name)),
-                "fairShare": shares.get(name, {}),
-                "millionths": self.order.share(name),
-            }
-            for name in sorted(names)
+            "parent": queue.parent.name if queue is not None and queue.parent is not None else "",
+            "quota": {} if queue is None else dict(queue.subtree),
+            "used": dict(self.registry.used(name)),
+            "wanted": dict(self.waiting.wanted(name)),
+            "fairShare": shares.get(name, {}),
+            "borrowed": {} if queue is None else queue.borrowed,
+            "waiting": len(waited) if queue is None else self.waiting_in(queue),
+            "placed": tally.placed,
+            "evicted": tally.evicted,
+            "waitedSeconds": tally.waited_seconds,
+            "longestWaitSeconds": max([tally.longest_seconds, *waited]),
+            "millionths": self.order.share(name),
         }

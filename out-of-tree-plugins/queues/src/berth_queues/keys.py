@@ -46,6 +46,7 @@ class Keys:
             metadata.labels,
             facts_of(pod).group,
             placed=metadata.uid in cluster.ledger.by_uid,
+            since=self._plugin.clock.now(),
         )
         if cluster.waiting.put(waiting) or metadata.uid not in self._sent:
             self._sent[metadata.uid] = self._key(waiting, cluster.order.last(waiting))
@@ -57,7 +58,7 @@ class Keys:
     def leave(self, uids: Sequence[str]) -> None:
         """Forget pods that wait no more."""
         for uid in uids:
-            self._plugin.cluster.waiting.leave(uid)
+            self._plugin.cluster.waits_no_more(uid)
             self._sent.pop(uid, None)
         self.refresh_soon()
 

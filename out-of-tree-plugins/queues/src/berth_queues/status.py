@@ -1,6 +1,6 @@
 """What kubectl shows of queues: the status of Queue objects and of ElasticQuotas, as it should be now."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from berth_queues.amounts import written
@@ -38,24 +38,15 @@ def statuses(cluster: Cluster) -> list[Status]:
 
 
 def _of_queue(cluster: Cluster, queue: Queue, shares: Shares) -> dict[str, Any]:
-    own, quoted = shares.get(queue.name, {}), queue.root.quoted
+    own = shares.get(queue.name, {})
     governed = [name for name in queue.root.subtree if queue.used.get(name) or own.get(name)]
     names = sorted({*governed, *queue.spec.quota, *queue.spec.limit, *queue.used})
-    over = {n: queue.used.get(n, 0) - queue.subtree.get(n, 0) for n in governed if n in quoted}
-    borrowed = {name: amount for name, amount in over.items() if amount > 0 and queue.parent is not None}
     return {
         "used": _shown({name: queue.used.get(name, 0) for name in names}),
         "fairShare": _shown({name: int(own[name]) for name in sorted(own) if name in names}),
-        "borrowed": _shown(borrowed),
-        "waiting": sum(len(cluster.waiting.lines[name].pods) for name in _lines(cluster, queue)),
+        "borrowed": _shown(queue.borrowed),
+        "waiting": cluster.waiting_in(queue),
     }
-
-
-def _lines(cluster: Cluster, queue: Queue) -> Iterable[str]:
-    if queue.name in cluster.waiting.lines:
-        yield queue.name
-    for child in queue.children:
-        yield from _lines(cluster, child)
 
 
 def _shown(amounts: Mapping[str, int]) -> dict[str, str]:

@@ -69,6 +69,14 @@ class Queue:
         """Return the top of the queue's tree."""
         return list(self.path())[-1]
 
+    @property
+    def borrowed(self) -> dict[str, int]:
+        """Return what it uses over its subtree quota, of what its tree has quotas of; nothing for a root."""
+        if self.parent is None:
+            return {}
+        over = {name: self.used.get(name, 0) - self.subtree.get(name, 0) for name in self.root.quoted}
+        return {name: over[name] for name in sorted(over) if over[name] > 0}
+
     def path(self) -> Iterator["Queue"]:
         """Yield the queue, its parent, and so on to the root."""
         each: Queue | None = self

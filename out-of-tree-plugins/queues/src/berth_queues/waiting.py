@@ -29,6 +29,12 @@ class WaitingPod:
     group: GroupKey | None = None
     placed: bool = False
     in_vain: bool = False
+    since: float = 0.0
+    """When it was first heard of. Units: seconds of the plugin's clock."""
+    placed_at: float | None = None
+    """When it came to count on its node; None while it counts on none."""
+    counted: bool = False
+    """Whether it is in its queue's tally."""
 
     @property
     def before_others(self) -> bool:
@@ -68,6 +74,8 @@ class WaitingPods:
         old = self.by_uid.get(pod.uid)
         if old is not None and old.same(pod):
             return False
+        if old is not None:
+            pod.since, pod.placed_at, pod.counted = old.since, old.placed_at, old.counted
         self.leave(pod.uid)
         self._count += 1
         pod.number = self._count
@@ -104,10 +112,11 @@ class WaitingPods:
             self.leave(uid)
         return leaving
 
-    def placed(self, uid: str) -> None:
+    def placed(self, uid: str, now: float = 0.0) -> None:
         """Note that a pod counts on a node."""
         pod = self.by_uid.get(uid)
         if pod is not None and not pod.placed:
+            pod.placed_at = now
             # Those behind it saw it before them already: the sum stays, unless it was tried in vain.
             if pod.in_vain:
                 self.changed.add(pod.queue)
@@ -117,6 +126,7 @@ class WaitingPods:
         """Note that a pod counts on no node any more."""
         pod = self.by_uid.get(uid)
         if pod is not None:
+            pod.placed_at = None
             self._note(pod, placed=False)
 
     def tried_in_vain(self, uid: str) -> None:

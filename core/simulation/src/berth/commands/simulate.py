@@ -10,7 +10,7 @@ import msgspec
 
 from berth.cli.failing import fail
 from berth.commands.simulated_scheduler import FEATURE_GATES, RELEASE, read_scheduler
-from berth.commands.simulating import OUTPUT, configured, show
+from berth.commands.simulating import OUTPUT, QUEUES_EVERY, configured, show
 from berth.commands.simulation_comparing import compare
 from berth.commands.simulation_consolidating import consolidate
 from berth.commands.simulation_serving import serve
@@ -52,7 +52,11 @@ simulate.add_command(serve)
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @configured
 @RELEASE
+@QUEUES_EVERY
 @click.option("--until", "max_seconds", type=click.FloatRange(0), help="End after so many virtual seconds.")
+@click.option(
+    "--plot", "plot_to", metavar="FILE", help="Plot queues over time to a PNG file, or to the terminal (-)."
+)
 def run(
     *,
     inputs: tuple[str, ...],
@@ -64,7 +68,9 @@ def run(
     what_if: tuple[str, ...],
     output: str,
     release: str,
+    queues_every: float,
     max_seconds: float | None,
+    plot_to: str | None,
 ) -> None:
     """Schedule the pending pods of a cluster, and say what came of each.
 
@@ -80,6 +86,7 @@ def run(
     from msgspec import structs  # noqa: PLC0415 (see above)
 
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (see above)
+    from berth.simulation.comparing.queue_plots import plot_queues  # noqa: PLC0415 (see above)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (see above)
     from berth.simulation.reading.inputs import read_cluster  # noqa: PLC0415 (see above)
     from berth.simulation.running.engine import simulate as simulated  # noqa: PLC0415 (see above)
@@ -100,7 +107,7 @@ def run(
             release=release,
         )
         cluster = changed(read, changes)
-        options = SimulationOptions(*settings, seed=seed, changes=changes)
+        options = SimulationOptions(*settings, seed=seed, changes=changes, queues_every=queues_every)
         if max_seconds is not None:
             options = msgspec.structs.replace(options, max_seconds=max_seconds)
         outcome = simulated(cluster, options)
@@ -109,6 +116,8 @@ def run(
             evicted = sorted(pod.key for pod in evicted_by(read, cluster))
             drain = drain_messages(read, cluster)
             outcome = structs.replace(outcome, evicted=evicted, before=before, drain=drain)
+        if plot_to is not None:
+            plot_queues(outcome.queues, plot_to)
     except (SimulationError, EventRegistrationError) as error:
         fail(error)
     show(outcome, output, outcome_lines(outcome))

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 OUTPUT = click.option(
     "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True
 )
+QUEUES_EVERY = click.option(
+    "--queues-every",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="So often in virtual time it is read what each queue has, as the plugin queues shows it: use, fair "
+    "share, borrowing, waits and evictions by queue.",
+)
 _SIMULATED = (
     click.option(
         "--plugins",

@@ -1,21 +1,23 @@
 """`berth simulate compare`: configurations side by side on one input, and sweeps over weights and seeds."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from berth.cli.failing import fail
 from berth.commands.simulated_scheduler import RELEASE, read_scheduler
-from berth.commands.simulating import configured_but_for_file, show
+from berth.commands.simulating import QUEUES_EVERY, configured_but_for_file, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from berth.simulation.comparing.compare import VariantComparison
+    from berth.simulation.comparing.compare import Variant
     from berth.simulation.comparing.sweep import SweepInput, SweepRun, Work
     from berth.simulation.plugins.plugin_settings import SchedulerSettings
+    from berth.simulation.reading.inputs import ClusterInput
     from berth.simulation.running.outcome import SimulationSummary
+    from berth.simulation.what_if.changes import ClusterChange
 
 
 @click.command()
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
 )
 @configured_but_for_file
 @RELEASE
+@QUEUES_EVERY
+@click.option(
+    "--objects",
+    "objects",
+    multiple=True,
+    metavar="FILE",
+    help="Each CONFIG with the objects of FILE, such as Queues, in place of the input's of their kinds. "
+    "Repeatable, for files side by side.",
+)
 @click.option(
     "--explain",
     "explained",
@@ -66,6 +77,8 @@ def compare(
     what_if: tuple[str, ...],
     output: str,
     release: str,
+    queues_every: float,
+    objects: tuple[str, ...],
     explained: int,
     axes: tuple[str, ...],
     results: Path | None,
@@ -80,16 +93,23 @@ def compare(
 
     Exits with 0, or with 2 where an input or a configuration is wrong.
     """
+    from berth.simulation.comparing.compare import compare as compared  # noqa: PLC0415 (quick start)
     from berth.simulation.comparing.plots import plot  # noqa: PLC0415 (quick start)
     from berth.simulation.comparing.sweep import SweepInput, in_processes, on_dask, runs_of  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
     from berth.simulation.plugins.plugin_settings import check_ways_used, files_of  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.inputs import read_cluster  # noqa: PLC0415 (quick start)
     from berth.simulation.text import comparison_lines  # noqa: PLC0415 (quick start)
+    from berth.simulation.what_if.changes import changed, read_changes  # noqa: PLC0415 (quick start)
 
     if len(set(configurations)) != len(configurations):
         fail("CONFIG: one is given twice; give each configuration once")
     if not axes and (results or dask):
         fail("--results and --dask have no meaning here: add --sweep")
+    if axes and (objects or queues_every):
+        fail("--objects and --queues-every have no meaning with --sweep: leave one of them out")
+    if len(set(objects)) != len(objects):
+        fail("--objects: one is given twice; give each file once")
     schedulers = {}
     for name in configurations:
         config, listed = files_of(name, plugins_file)
@@ -105,7 +125,10 @@ def compare(
             work = in_processes(jobs) if dask is None else on_dask(dask)
             summaries = _swept(subject, runs_of(configurations, axes, seed), results, work, output)
         else:
-            found = _compared(schedulers, inputs, what_if, seed, explained)
+            changes = read_changes(what_if)
+            cluster = changed(read_cluster(inputs, seed=seed), changes)
+            options = {"seed": seed, "queues_every": queues_every}
+            found = compared(_variants(schedulers, cluster, objects, changes, **options), explained=explained)
             show(found, output, comparison_lines(found))
             summaries = found.variants
         if plot_to is not None:
@@ -134,21 +157,23 @@ def _refuse_shared(schedulers: "Iterable[SchedulerSettings]") -> None:
                 fail(f"{plugins.place(spec, 'address')}: {said}")
 
 
-def _compared(
+def _variants(
     schedulers: "Mapping[str, SchedulerSettings]",
-    inputs: tuple[str, ...],
-    what_if: tuple[str, ...],
-    seed: int,
-    explained: int,
-) -> "VariantComparison":
-    from berth.simulation.comparing.compare import compare as compared  # noqa: PLC0415 (quick start)
-    from berth.simulation.reading.inputs import read_cluster  # noqa: PLC0415 (quick start)
+    cluster: "ClusterInput",
+    objects: tuple[str, ...],
+    changes: "Sequence[ClusterChange]",
+    **options: Any,
+) -> "dict[str, Variant]":
+    """Each configuration with each file of objects, or with the input's own; `options` are of all."""
+    from berth.simulation.comparing.compare import Variant  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.inputs import with_objects_of  # noqa: PLC0415 (quick start)
     from berth.simulation.running.options import SimulationOptions  # noqa: PLC0415 (quick start)
-    from berth.simulation.what_if.changes import changed, read_changes  # noqa: PLC0415 (quick start)
 
-    changes = read_changes(what_if)
-    variants = {
-        name: SimulationOptions(*settings, seed=seed, changes=changes)
+    clusters = {file: with_objects_of(cluster, file) for file in objects} or {"": cluster}
+    return {
+        (file if file and len(schedulers) == 1 else f"{name} {file}".rstrip()): Variant(
+            shown, SimulationOptions(*settings, changes=changes, **options)
+        )
         for name, settings in schedulers.items()
+        for file, shown in clusters.items()
     }
-    return compared(changed(read_cluster(inputs, seed=seed), changes), variants, explained=explained)

@@ -10,6 +10,7 @@ from berth.framework.pluralize import pluralize
 from berth.simulation.comparing.compare import PlacementDifference, VariantComparison
 from berth.simulation.placing.fill import Fill
 from berth.simulation.plugins.plugin_calls import PluginUse
+from berth.simulation.queue_shares.queue_text import queue_lines, queues_side_by_side
 from berth.simulation.recordings.replay import Replay, ReplayDifference
 from berth.simulation.running.outcome import (
     WITHOUT,
@@ -21,16 +22,11 @@ from berth.simulation.running.outcome import (
     summed_up,
 )
 from berth.simulation.running.scores import NodeScore
-
-Cells = Mapping[str, str]
-"""A row's cells by the heads of their columns."""
+from berth.simulation.table_text import Cells, amount, side_by_side
 
 WITH: Final = "with --what-if"
 MAX_REASONS: Final = 12
 MAX_PODS: Final = 10
-MILLI: Final = 1000
-UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-STEP: Final = 1024
 USE_THE_CLOCK: Final = (
     "its author can have it read the time from the SDK's clock, and say so (docs/protocol.md, Time)"
 )
@@ -56,6 +52,7 @@ def outcome_lines(outcome: SimulationOutcome) -> Iterator[str]:
         yield ""
         percentiles = f"p50 {waits.p50:g}, p90 {waits.p90:g}, p99 {waits.p99:g}"
         yield f"waits in s: {percentiles}, longest {waits.longest:g}"
+    yield from queue_lines(outcome.queues)
     yield from _pending(outcome.pending, outcome.plugins)
     yield from _preemptions(outcome.preemptions)
     yield from _plugins(outcome.plugins)
@@ -150,26 +147,9 @@ def _nodes(head: str, names: Sequence[str]) -> Iterator[str]:
 def summary_lines(summaries: Sequence[SimulationSummary]) -> Iterator[str]:
     """A row for each variant, with what differs between them; then what is the same in all."""
     yield from side_by_side([(each.name, _columns(each)) for each in summaries])
+    yield from queues_side_by_side([(each.name, each.queues) for each in summaries])
     for each in summaries:
         yield from (f"{each.name}: {_plugin(use)}" for use in each.plugins)
-
-
-def side_by_side(variants: Sequence[tuple[str, Cells]]) -> Iterator[str]:
-    """A row for each variant, with the columns that differ between them; then what is the same in all."""
-    rows = [row for _, row in variants]
-    heads = list(dict.fromkeys(head for row in rows for head in row))
-    cells = {head: [row.get(head, "") for row in rows] for head in heads}
-    same = [head for head in heads if len(rows) > 1 and len(set(cells[head])) == 1]
-    shown = [head for head in heads if head not in same]
-    if shown:
-        width = max(len(name) for name, _ in variants) + 2
-        wide = {head: max(len(head), *map(len, cells[head])) + 3 for head in shown}
-        yield f"{'variant':<{width}}" + "".join(f"{head:>{wide[head]}}" for head in shown)
-        for number, (name, _) in enumerate(variants):
-            values = "".join(f"{cells[head][number]:>{wide[head]}}" for head in shown)
-            yield f"{name:<{width}}{values}"
-    if same:
-        yield "the same in all: " + ", ".join(f"{head} {cells[head][0]}" for head in same)
 
 
 def _fill_columns(fill: Fill) -> Cells:
@@ -227,20 +207,6 @@ def difference_lines(differences: Sequence[ReplayDifference], count: int) -> Ite
         yield from _scored("now", different.scores)
     if (left := count - len(differences)) > 0:
         yield f"  ... and {left} more: --show has them"
-
-
-def amount(name: str, value: int) -> str:
-    """An amount of a resource as Kubernetes spells it, in the largest unit that leaves digits to read."""
-    if name == "cpu":
-        return f"{value / MILLI:g}" if value % MILLI == 0 else f"{value}m"
-    if name not in ("memory", "ephemeral-storage"):
-        return str(value)
-    unit = 0
-    scaled = float(value)
-    while scaled >= STEP * 10 and unit < len(UNITS) - 1:
-        scaled /= STEP
-        unit += 1
-    return f"{scaled:.0f}{UNITS[unit]}"
 
 
 def _uses(utilization: Mapping[str, ResourceUtilization], nodes_in_use: Sequence[str]) -> Iterator[str]:

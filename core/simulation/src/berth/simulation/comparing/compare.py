@@ -9,7 +9,7 @@ Called by: `berth simulate compare`; a sweep's runs are summed up the same way.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -24,6 +24,13 @@ from berth.simulation.running.outcome import API_VERSION, SimulationOutcome, Sim
 from berth.simulation.running.scores import NodeScore, ScoreNotes
 
 MAX_EXPLAINED: Final = 10
+
+
+class Variant(NamedTuple):
+    """What is compared with others."""
+
+    cluster: ClusterInput
+    options: SimulationOptions
 
 
 class VariantChoice(msgspec.Struct, rename="camel", frozen=True):
@@ -60,20 +67,18 @@ class VariantComparison(msgspec.Struct, rename="camel", frozen=True, kw_only=Tru
     """Objects of the input that no decision of the first variant reads, by kind."""
 
 
-def compare(
-    cluster: ClusterInput, variants: Mapping[str, SimulationOptions], *, explained: int = MAX_EXPLAINED
-) -> VariantComparison:
+def compare(variants: Mapping[str, Variant], *, explained: int = MAX_EXPLAINED) -> VariantComparison:
     """Simulate each variant, and explain so many differences between the first and each other one.
 
     Raises: InputError, PluginsError, BuildError.
     """
-    outcomes = {name: simulate(cluster, options) for name, options in variants.items()}
+    outcomes = {name: simulate(*variant) for name, variant in variants.items()}
     (first, base), *others = outcomes.items()
     differing, differences = {}, []
     for name, outcome in others:
         pods = _apart(base, outcome)
         differing[name] = len(pods)
-        differences += _explained(cluster, variants, (first, name), outcomes, pods[:explained])
+        differences += _explained(variants, (first, name), outcomes, pods[:explained])
     return VariantComparison(
         variants=[summed_up(name, outcome) for name, outcome in outcomes.items()],
         differing=differing,
@@ -113,8 +118,7 @@ def _apart(first: SimulationOutcome, other: SimulationOutcome) -> list[str]:
 
 
 def _explained(
-    cluster: ClusterInput,
-    variants: Mapping[str, SimulationOptions],
+    variants: Mapping[str, Variant],
     names: tuple[str, str],
     outcomes: Mapping[str, SimulationOutcome],
     pods: Sequence[str],
@@ -123,7 +127,7 @@ def _explained(
         return []
     placed = {name: outcomes[name].placed_on for name in names}
     wanted = {pod: [placed[n][pod] for n in names if pod in placed[n]] for pod in pods}
-    scores = {name: _noted(cluster, variants[name], wanted) for name in names}
+    scores = {name: _noted(variants[name], wanted) for name in names}
 
     def choice(name: str, pod: str) -> VariantChoice:
         return VariantChoice(name, placed[name].get(pod, ""), scores[name].get(pod, {}))
@@ -131,9 +135,7 @@ def _explained(
     return [PlacementDifference(pod, choice(names[0], pod), choice(names[1], pod)) for pod in pods]
 
 
-def _noted(
-    cluster: ClusterInput, options: SimulationOptions, wanted: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, NodeScore]]:
+def _noted(variant: Variant, wanted: Mapping[str, Sequence[str]]) -> dict[str, dict[str, NodeScore]]:
     notes: list[ScoreNotes] = []
 
     def begin(simulation: Simulation) -> None:
@@ -144,5 +146,6 @@ def _noted(
     async def end(simulation: Simulation) -> None:
         del simulation
 
-    after(cluster, options, end, before=begin)
+    options = msgspec.structs.replace(variant.options, queues_every=0.0)
+    after(variant.cluster, options, end, before=begin)
     return notes[0].found

@@ -1,19 +1,24 @@
 """Summaries as pictures: bars by variant, in the terminal, or in a PNG file with berth-simulation[plots]."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rich.bar import Bar
 from rich.console import Console
 from rich.table import Table
 
 from berth.simulation.errors import SimulationError
+from berth.simulation.queue_shares.samples import QueueSummary
 from berth.simulation.running.outcome import SimulationSummary
 
 TERMINAL: Final = "-"
 BAR_WIDTH: Final = 60
 WIDTH_INCHES, HEIGHT_INCHES = 8.0, 2.5
+MAX_CHARTS_OF_QUEUES: Final = 60
+
+
+T = TypeVar("T")
 
 
 class PlotError(SimulationError):
@@ -39,7 +44,23 @@ def charts(summaries: Sequence[SimulationSummary]) -> list[Chart]:
     for name in dict.fromkeys(name for each in summaries for name in each.fragmentation):
         lost = [each.fragmentation.get(name, 0.0) for each in summaries]
         found.append(Chart(f"{name} lost of what is free (%)", lost))
+    found += _charts_of_queues([each.queues for each in summaries])
     return [chart for chart in found if any(chart.values)]
+
+
+def _charts_of_queues(variants: Sequence[Mapping[str, QueueSummary]]) -> list[Chart]:
+    """For each queue what differs between the variants: use of each resource, longest wait, evicted pods."""
+    found = []
+    for name in sorted({name for queues in variants for name in queues}):
+        queues = [each.get(name) for each in variants]
+        found.append(
+            Chart(f"{name}: longest wait (s)", [q.longest_wait_seconds if q else 0.0 for q in queues])
+        )
+        found.append(Chart(f"{name}: evicted", [float(q.evicted) if q else 0.0 for q in queues]))
+        for resource in sorted({resource for q in queues if q for resource in q.resources}):
+            amounts = [q.resources.get(resource) if q else None for q in queues]
+            found.append(Chart(f"{name}: {resource} used", [a.used if a else 0.0 for a in amounts]))
+    return [chart for chart in found if len(set(chart.values)) > 1][:MAX_CHARTS_OF_QUEUES]
 
 
 def plot(summaries: Sequence[SimulationSummary], where: str) -> None:
@@ -49,13 +70,20 @@ def plot(summaries: Sequence[SimulationSummary], where: str) -> None:
         raise PlotError("--plot: every figure is 0; leave it out")
     if where == TERMINAL:
         _print(names, found)
-    elif Path(where).suffix == ".png":
-        _write(names, found, where)
-    else:
+        return
+
+    def bars(axes: Any, chart: Chart) -> None:
+        axes.barh(names, chart.values)
+        axes.invert_yaxis()
+        axes.set_title(chart.title)
+
+    write_charts(found, bars, where)
+
+
+def write_charts(found: Sequence[T], draw: Callable[[Any, T], None], where: str) -> None:
+    """Write one below the other to a PNG file; `draw` is given its axes. Raises: PlotError."""
+    if Path(where).suffix != ".png":
         raise PlotError(f"--plot: {where}: give a file that ends in .png, or - for the terminal")
-
-
-def _write(names: Sequence[str], found: Sequence[Chart], where: str) -> None:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
     except ImportError:
@@ -64,9 +92,7 @@ def _write(names: Sequence[str], found: Sequence[Chart], where: str) -> None:
         ) from None
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * len(found)), layout="constrained")
     for axes, chart in zip(figure.subplots(len(found), squeeze=False)[:, 0], found, strict=True):
-        axes.barh(names, chart.values)
-        axes.invert_yaxis()
-        axes.set_title(chart.title)
+        draw(axes, chart)
     try:
         figure.savefig(where)
     except OSError as error:

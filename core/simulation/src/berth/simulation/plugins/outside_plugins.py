@@ -41,8 +41,10 @@ from berth.simulation.plugins.outside import Outside
 from berth.simulation.plugins.outside_host import MICROS, OutsideExtender, OutsideHost
 from berth.simulation.plugins.plugin_calls import CallCounts, PluginUse
 from berth.simulation.plugins.plugin_settings import SimulatedSidecars
+from berth.simulation.plugins.plugin_state import StateError, read_state
 from berth.simulation.plugins.shown_objects import ShownObjects
 from berth.simulation.plugins.started_plugins import START_SECONDS, StartedPlugins
+from berth.simulation.queue_shares.samples import QueueState, ShownQueues
 from berth.simulation.reading.inputs import ClusterInput
 from berth.simulation.reading.kinds import SimulatedKind
 from berth_plugin_proto import identity_pb2
@@ -71,13 +73,20 @@ class OutsidePlugins:
 
     present = True
 
-    def __init__(self, cluster: ClusterInput, loaded: LoadedConfig, plugins: SimulatedSidecars) -> None:
+    def __init__(
+        self,
+        cluster: ClusterInput,
+        loaded: LoadedConfig,
+        plugins: SimulatedSidecars,
+        *,
+        shows_queues: bool = False,
+    ) -> None:
         self._loaded = loaded
         self._plugins = plugins
         self._counts = CallCounts()
         self._objects = ShownObjects(cluster)
         self._outside = Outside()
-        self._started = StartedPlugins(plugins)
+        self._started = StartedPlugins(plugins, with_pages=shows_queues)
         self._tasks: list[asyncio.Task[Any]] = []
         self._http: HttpExtenders | None = None
         self._host: OutsideHost | None = None
@@ -276,6 +285,32 @@ class OutsidePlugins:
         await host.say_time()
         if host.speaks_in_real_time:
             await asyncio.sleep(MOMENT_SECONDS)
+
+    def queues(self) -> dict[str, QueueState]:
+        """What each queue has now, as started plugins show it. Raises: PluginsError where none shows any."""
+        return {} if self._host is None else self._outside.run(self._shown_queues(self._host))
+
+    async def _shown_queues(self, host: OutsideHost) -> dict[str, QueueState]:
+        await self._in_step(host)
+        found: list[dict[str, QueueState]] = []
+        for spec in self._plugins.sidecars:
+            port = self._started.ports.get(spec.name)
+            if port is None:
+                continue
+            try:
+                state = await asyncio.to_thread(read_state, port, ShownQueues)
+            except StateError as error:
+                place = self._plugins.place(spec, "command")
+                said = (
+                    f"its /state can't be read: {error}; have it serve $BERTH_METRICS_ADDRESS, as all SDKs do"
+                )
+                raise PluginsError(f"{place}: {said}") from None
+            if state.queues is not None:
+                found.append(state.queues)
+        if not found:
+            said = "no plugin that is started shows queues at its /state; add --plugin queues=berth-queues"
+            raise PluginsError(f"--queues-every: {said}")
+        return {name: state for queues in found for name, state in queues.items()}
 
     def may_let_go_on(self, uid: str, gating: str) -> str:
         """The sidecar that has a pod wait and can let it go on by itself, later; "" if none.

@@ -1,7 +1,8 @@
 """Plugins that a simulation starts itself: a process each, at a socket in a folder of their own.
 
 A command gets the address to serve at as BERTH_PLUGIN_ADDRESS, which its arguments may name as
-$(BERTH_PLUGIN_ADDRESS), as in a container.
+$(BERTH_PLUGIN_ADDRESS), as in a container. Where their states are read, it gets a port for its pages as
+BERTH_METRICS_ADDRESS, too.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from berth.sandbox.child_process import ChildProcess
 from berth.sandbox.containers.environment import expanded
+from berth.sandbox.free_port import LOOPBACK, free_port
 from berth.simulation.errors import PluginsError
 from berth.simulation.plugins.plugin_settings import SimulatedSidecars
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from berth.config.out_of_tree.sidecars import SidecarSpec
 
 ADDRESS: Final = "BERTH_PLUGIN_ADDRESS"
+PAGES: Final = "BERTH_METRICS_ADDRESS"
 GRACE_SECONDS: Final = 5.0
 START_SECONDS: Final = 60.0
 """How long a plugin may take to serve, and then to be ready."""
@@ -29,8 +32,11 @@ LOOK_SECONDS: Final = 0.01
 class StartedPlugins:
     """The processes of one simulation."""
 
-    def __init__(self, plugins: SimulatedSidecars) -> None:
+    def __init__(self, plugins: SimulatedSidecars, *, with_pages: bool = False) -> None:
         self._plugins = plugins
+        self._with_pages = with_pages
+        self.ports: dict[str, int] = {}
+        """Where the pages of each are, by its name, if they are served."""
         self._processes: dict[str, ChildProcess] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -46,6 +52,9 @@ class StartedPlugins:
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="berth-")
         folder = Path(self._folder.name)
         variables = {ADDRESS: f"unix:{folder / f'{number}.sock'}"}
+        if self._with_pages:
+            self.ports[spec.name] = free_port()
+            variables[PAGES] = f"{LOOPBACK}:{self.ports[spec.name]}"
         command = [expanded(part, variables) for part in spec.command]
         try:
             process = await ChildProcess.start(spec.name, command, folder / f"{number}.log", variables)

@@ -137,6 +137,26 @@ def read_cluster(
     return cluster
 
 
+def with_objects_of(cluster: ClusterInput, path: str) -> ClusterInput:
+    """The cluster with a file's objects in place of all of their kinds, which are kinds of plugins.
+
+    Raises: InputError.
+    """
+    given = read_cluster([path])
+    if kind := next((kind.name for kind, _ in given.all()), ""):
+        raise InputError(f"{path}: found a {kind}, which the scheduler itself reads; give it with --input")
+    kinds = {(each["apiVersion"].partition("/")[0], each["kind"]) for each in given.others}
+    kept = [
+        each for each in cluster.others if (each["apiVersion"].partition("/")[0], each["kind"]) not in kinds
+    ]
+    made = cluster.copy()
+    for _, name in kinds:
+        made.left_out.pop(name, None)
+    made.left_out += given.left_out
+    made.others = kept + given.others
+    return made
+
+
 def _is_trace_file(path: Path) -> bool:
     if not path.is_file():
         return False

@@ -48,8 +48,8 @@ from berth.scheduler.scheduler import Scheduler
 from berth.simulation.errors import InputError
 from berth.simulation.reading.kinds import KINDS
 from berth.simulation.recordings.tape_file import ReadLine
-from berth.simulation.running.engine import SimulatedEvents
 from berth.simulation.running.handlers import handlers_of
+from berth.simulation.running.simulated_events import SimulatedEvents
 
 T = TypeVar("T")
 

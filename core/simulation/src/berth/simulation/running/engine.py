@@ -22,7 +22,6 @@ from typing import Any, Final, TypeVar
 from berth.config.releases.release import shown
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.core_ports import CorePorts
-from berth.framework.mirrors.group_trees import AnyGroup
 from berth.objects.api_object import TypedObject
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
@@ -34,6 +33,7 @@ from berth.simulation.cluster.state import ClusterState
 from berth.simulation.cluster.virtual_time import LoopClock, VirtualTimeLoop
 from berth.simulation.cluster.workloads import Workloads
 from berth.simulation.cluster.writers import ClaimsInMemory, PodGroupsInMemory, PodsInMemory, VolumesInMemory
+from berth.simulation.queue_shares.samples import Samples
 from berth.simulation.reading.inputs import ClusterInput
 from berth.simulation.reading.kinds import KINDS
 from berth.simulation.reading.timeline import Timeline, arrival_of, departure_of, duration_of
@@ -57,6 +57,7 @@ from berth.simulation.running.outcome import (
 )
 from berth.simulation.running.plugins import SimulationPlugins, plugins_of
 from berth.simulation.running.retries import CountedChance, Retries, goes_round
+from berth.simulation.running.simulated_events import SimulatedEvents
 
 LOOK_SECONDS: Final = 1.0
 """How often it is looked whether anything is left to do; the shortest backoff is no shorter."""
@@ -135,28 +136,6 @@ class _Track:
 
 
 @dataclass
-class SimulatedEvents:
-    """Implements berth.framework.handle.EventRecorder; `on_event` gets what a simulation reports."""
-
-    on_event: Callable[[Pod, str, str, Any], None]
-
-    def event(
-        self,
-        pod: Pod,
-        kind: str,
-        reason: str,
-        action: str,
-        note: str,
-        *,
-        related: Pod | AnyGroup | None = None,
-        controller: str = "",
-    ) -> None:
-        """Pass the event on."""
-        del kind, action, controller
-        self.on_event(pod, reason, note, related)
-
-
-@dataclass
 class Simulation:
     """One simulation, on a running virtual-time loop; its tasks belong to `tasks`."""
 
@@ -179,6 +158,7 @@ class Simulation:
         self._retries = Retries(self.chance, may_change=may_change)
         self.clock = LoopClock(loop, _last_start(self.cluster))
         self._began = self._progress = self.clock.wall()
+        self._queues = Samples(self.options.queues_every)
         self.timeline = Timeline()
         self.state = ClusterState(loop.call_soon)
         self._background = AsyncioBackground(self.tasks)
@@ -224,13 +204,26 @@ class Simulation:
         self.state.deliver()
         loop_task = self.tasks.create_task(self._driver.run())
         await self._loop.idle()
+        self._sample_queues()
         last = self._began + self.options.max_seconds
         while (later := self._next_look()) is not None and self.clock.wall() < last:
-            await asyncio.sleep(min(later, last) - self.clock.wall())
+            await asyncio.sleep(min(later, last, self._next_sample()) - self.clock.wall())
             self.timeline.run(self.clock.wall())
             await self._loop.idle()
+            if self.clock.wall() >= self._next_sample():
+                self._sample_queues()
+        self._sample_queues()
         self._driver.stop()
         await loop_task
+
+    def _next_sample(self) -> float:
+        return self._began + self._queues.due if self._queues.every else math.inf
+
+    def _sample_queues(self) -> None:
+        if self._queues.every:
+            # Plugins see what has changed since the last attempt, too.
+            self.core.cache.update_snapshot(self.core.snapshot)
+            self._queues.take(round(self.clock.wall() - self._began, 3), self.plugins.queues())
 
     def _next_look(self) -> float | None:
         """When to go on, None where nothing is left to do."""
@@ -362,6 +355,7 @@ class Simulation:
             nodes_in_use=in_use(self.core.snapshot),
             left_out=self.left_out(),
             plugins=self.plugins.uses(),
+            queues=self._queues.taken,
         )
 
     def left_out(self) -> dict[str, int]:

@@ -18,5 +18,7 @@ class SimulationOptions(msgspec.Struct, frozen=True):
     seed: int = 0
     max_seconds: float = 366 * 24 * 3600.0
     """When it ends at the latest."""
+    queues_every: float = 0.0
+    """How often it is read what each queue has; 0: never."""
     changes: Sequence[ClusterChange] = ()
     """What happens to the cluster meanwhile; those of the beginning are the input's."""

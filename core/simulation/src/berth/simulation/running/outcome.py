@@ -9,6 +9,7 @@ import numpy as np
 from berth.objects.pods.node_pods import belongs_to_node
 from berth.objects.pods.pod import Pod
 from berth.simulation.plugins.plugin_calls import PluginUse
+from berth.simulation.queue_shares.samples import QueueSample, QueueSummary, summarized
 from berth.snapshot.snapshot import Snapshot
 
 API_VERSION: Final = "simulation.berth.dev/v1alpha1"
@@ -93,6 +94,8 @@ class SimulationSummary(msgspec.Struct, rename="camel", frozen=True, kw_only=Tru
     seconds: float
     plugins: list[PluginUse] = []
     """The sidecars and extenders."""
+    queues: dict[str, QueueSummary] = {}
+    """What each queue had, used and waited for, where that was asked for."""
 
 
 class SimulationOutcome(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -121,6 +124,8 @@ class SimulationOutcome(msgspec.Struct, rename="camel", frozen=True, kw_only=Tru
     """Objects of the input that no decision reads and no plugin was shown, by kind."""
     plugins: list[PluginUse] = []
     """The sidecars and extenders."""
+    queues: list[QueueSample] = []
+    """What each queue has, so often as was asked for, in the order of time."""
 
     evicted: list[str] = []
     """Pods that `--what-if` took from their nodes at the beginning."""
@@ -149,6 +154,7 @@ def summed_up(name: str, outcome: SimulationOutcome) -> SimulationSummary:
         waits=outcome.waits,
         seconds=outcome.seconds,
         plugins=outcome.plugins,
+        queues=summarized(outcome.queues),
     )
 
 

@@ -14,8 +14,10 @@ from berth.plugins.registry import IN_TREE
 from berth.scheduler.plugin_source import InProcessPlugins, PluginSource
 from berth.scheduler.scheduler import Scheduler
 from berth.simulation.cluster.virtual_time import Spawn
+from berth.simulation.errors import PluginsError
 from berth.simulation.plugins.plugin_calls import PluginUse
 from berth.simulation.plugins.plugin_settings import check_all_there
+from berth.simulation.queue_shares.samples import QueueState
 from berth.simulation.reading.kinds import SimulatedKind
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ class SimulationPlugins(Protocol):
 
     def may_let_go_on(self, uid: str, gating: str) -> str:
         """The one that has a pod wait, `gating` it or not, and can let it go on by itself; "" if none."""
+
+    def queues(self) -> dict[str, QueueState]:
+        """What each queue has now. Raises: PluginsError where no plugin shows any."""
 
     def shown_kinds(self) -> Counter[str]:
         """How many of the input's further objects one of them was shown, by kind."""
@@ -108,6 +113,10 @@ class NoOutsidePlugins:
         del uid, gating
         return ""
 
+    def queues(self) -> dict[str, QueueState]:
+        """None. Raises: PluginsError."""
+        raise PluginsError("--queues-every: no plugin takes part; add --plugin queues=berth-queues")
+
     def shown_kinds(self) -> Counter[str]:
         """None."""
         return Counter()
@@ -127,5 +136,6 @@ def plugins_of(cluster: "ClusterInput", options: "SimulationOptions") -> Iterato
     # gRPC and an HTTP client take 0.4 s of CPU to import.
     from berth.simulation.plugins.outside_plugins import OutsidePlugins  # noqa: PLC0415 (see above)
 
-    with OutsidePlugins(cluster, options.loaded, options.plugins) as plugins:
+    shows_queues = options.queues_every > 0
+    with OutsidePlugins(cluster, options.loaded, options.plugins, shows_queues=shows_queues) as plugins:
         yield plugins
