@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from berth.client.api import Api
+from berth.client.api import MERGE_PATCH, STRATEGIC_PATCH, Api
 from berth.client.authentication.credentials import load_endpoint
 from berth.client.errors import ClientError, NotFoundError
 from berth.client.resources import LEASES, PODS, Resource
@@ -31,6 +31,7 @@ CORE = ("", "v1")
 RESOURCES = {
     "ConfigMap": Resource(*CORE, "configmaps", namespaced=True),
     "Lease": LEASES,
+    "Event": Resource(*CORE, "events", namespaced=True),
     "Namespace": Resource(*CORE, "namespaces", namespaced=False),
     "Node": Resource(*CORE, "nodes", namespaced=False),
     "Pod": PODS,
@@ -41,6 +42,7 @@ RESOURCES = {
     "StorageClass": Resource("storage.k8s.io", "v1", "storageclasses", namespaced=False),
     "CSINode": Resource("storage.k8s.io", "v1", "csinodes", namespaced=False),
     "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets", namespaced=True),
+    "PodGroup": Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True),
     "PriorityClass": Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False),
     "DeviceClass": Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False),
     "ResourceClaim": Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True),
@@ -178,14 +180,18 @@ class Arena:
         for several in batched(documents, at_once):
             await asyncio.gather(*(self.write(document) for document in several))
 
-    async def patch(self, kind, name, document, subresource=""):
-        """Merge a document into an object."""
+    async def patch(self, kind, name, document, subresource="", *, strategic=False):
+        """Merge a document into an object, its lists by key where it is `strategic`; a refusal is noted."""
         resource = RESOURCES[kind]
         namespace = "default" if resource.namespaced else ""
-        with suppress(ClientError):
-            await self.api.patch(
-                resource, namespace, name, json.dumps(document).encode(), subresource=subresource
-            )
+        how = STRATEGIC_PATCH if strategic else MERGE_PATCH
+        body = json.dumps(document).encode()
+        try:
+            await self.api.patch(resource, namespace, name, body, subresource=subresource, content_type=how)
+        except NotFoundError:
+            pass
+        except ClientError as error:
+            self.notes.setdefault("refused", f"{kind} refused: {str(error)[:200]}")
 
     async def remove(self, kind, name):
         """Delete an object; a pod goes at once."""
@@ -299,13 +305,15 @@ def node(number):
     }
 
 
-def pod(name, *, labels=None, container=None, status=None, annotations=None, **spec):
+def pod(name, *, labels=None, container=None, status=None, annotations=None, owners=(), **spec):
     """A pod of one small container."""
     requests = {"cpu": "10m", "memory": "16Mi"}
     main = {"name": "main", "image": "app:1", "resources": {"requests": requests}, **(container or {})}
     metadata = {"name": name, "namespace": "default", "labels": labels or {}}
     if annotations:
         metadata["annotations"] = annotations
+    if owners:
+        metadata["ownerReferences"] = list(owners)
     document = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -21,8 +21,8 @@ def at_cluster(made):
     return made
 
 
-def device_class(**spec):
-    return at_cluster(thing(API, "DeviceClass", "gpu", spec=spec))
+def device_class(name="gpu", **spec):
+    return at_cluster(thing(API, "DeviceClass", name, spec=spec))
 
 
 def resource_slice(name="s", devices=None, **spec):
@@ -292,7 +292,13 @@ SLICES = {
             [{"matchExpressions": [{"key": f"k{i}", "operator": "Exists"}]} for i in range(n)]
         ),
     ),
-    "bindingConditions": (4, lambda n: one_device(bindingConditions=[f"c{i}" for i in range(n)])),
+    "bindingConditions": (
+        4,
+        lambda n: one_device(
+            bindingConditions=[f"c{i}" for i in range(n)],
+            bindingFailureConditions=[f"f{i}" for i in range(n)],
+        ),
+    ),
 }
 
 
@@ -355,6 +361,18 @@ ROWS = [
         "config",
         lambda n: [device_class(config=[opaque(i) for i in range(n)]), resource_slice(), claim()],
         max_entries=32,
+        **CLAIMING,
+    ),
+    of_objects(
+        "DeviceClass",
+        "objects, each with an extended resource",
+        lambda n: [
+            device_class(),
+            resource_slice(),
+            claim(),
+            *(device_class(f"c{i}", extendedResourceName=f"example.com/r{i}") for i in range(n)),
+        ],
+        max_entries=OBJECTS,
         **CLAIMING,
     ),
     of_objects(

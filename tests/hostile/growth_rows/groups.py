@@ -29,13 +29,15 @@ def evicted_as_a_whole(n):
     return [group(mode={"all": {}}), *filling, *others]
 
 
-def tree(name, below="", least=1, *, mode=None, **more):
+def tree(name, below="", least=1, *, topology=(), mode=None, **more):
     """A group of groups, of which so many have to have a place."""
     spec = {"schedulingPolicy": {"gang": {"minGroupCount": least}}}
     if below:
         spec["parentCompositePodGroupName"] = below
     if mode:
         spec["disruptionMode"] = mode
+    if topology:
+        spec["schedulingConstraints"] = {"topology": [{"key": key} for key in topology]}
     return thing(TREES, "CompositePodGroup", name, spec=spec, **more)
 
 
@@ -135,7 +137,12 @@ ROWS = [
             device_class(),
             resource_slice(),
             claim(),
-            group(claims=[{"name": f"r{i}", "resourceClaimName": "c"} for i in range(n)]),
+            group(
+                claims=[{"name": f"r{i}", "resourceClaimName": "c"} for i in range(n)],
+                status={
+                    "resourceClaimStatuses": [{"name": f"r{i}", "resourceClaimName": "c"} for i in range(n)]
+                },
+            ),
         ],
         max_entries=4,
         **MEMBER,
@@ -147,6 +154,16 @@ ROWS = [
         tree_evicted_as_a_whole,
         max_entries=OBJECTS,
         **IMPORTANT,
+    ),
+    of_objects(
+        "CompositePodGroup",
+        "topology constraints",
+        lambda n: [
+            tree("c", topology=["topology.kubernetes.io/zone", *(f"k{i}" for i in range(n))]),
+            group(below="c"),
+        ],
+        max_entries=1,
+        **MEMBER,
     ),
     *(
         of_objects(

@@ -20,6 +20,7 @@ from berth.simulation.reading.kinds import BY_NAME
 from berth.simulation.running.engine import simulate
 from berth.simulation.running.options import SimulationOptions
 from berth_plugin_proto import state_pb2
+from tests.hostile.deciding import HOST
 from tests.hostile.whole_core import WholeCore, loaded, node_document, pod_document
 
 API_BYTES = 1_572_864
@@ -201,6 +202,17 @@ def of_objects(kind, field, documents, *, max_entries=None, asks=None, **asking)
         }
 
     return Row(kind, field, documents, stages, cycle, max_entries, fields)
+
+
+def lists_of_a_term(n):
+    """Terms of a node selector, each list of which repeats: expressions, values of one, and fields."""
+    values = [f"node-{i}" for i in range(n)]
+    one = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
+    return [
+        {"matchExpressions": [{"key": f"k{i}", "operator": "Exists"} for i in range(n)]},
+        {"matchExpressions": [{"key": HOST, "operator": "In", "values": values}]},
+        {"matchFields": [one] * n},
+    ]
 
 
 def metadata(name, **more):

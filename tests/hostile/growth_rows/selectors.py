@@ -21,6 +21,7 @@ BY_NAMESPACE = {
     }
 }
 """A term that looks at namespaces."""
+OWNERS = ("ReplicaSet", "StatefulSet")
 WHOLE_NODE = {"container": {"resources": {"requests": {"cpu": "31"}}}}
 IMPORTANT = {"priority": 100, **WHOLE_NODE}
 
@@ -47,6 +48,15 @@ def service(name, selector):
 
 def owned(kind, **selector):
     return thing("apps/v1", kind, "s", spec={"selector": selector})
+
+
+def controllers(name):
+    """One of each kind that owns pods, all meaning the same pods."""
+    selector = {"app": "x"}
+    return [
+        thing("v1", "ReplicationController", name, spec={"selector": selector}),
+        *(thing("apps/v1", kind, name, spec={"selector": {"matchLabels": selector}}) for kind in OWNERS),
+    ]
 
 
 def like_all_of(n):
@@ -125,8 +135,16 @@ ROWS = [
             max_entries=BOUNDED.get(field),
             asks=owned_by(kind),
         )
-        for kind in ("ReplicaSet", "StatefulSet")
+        for kind in OWNERS
         for field, shape in SELECTORS.items()
+    ),
+    of_objects(
+        "ReplicaSet",
+        "objects, and other controllers, that mean one pod",
+        lambda n: [each for i in range(n) for each in controllers(f"c{i}")],
+        max_entries=OBJECTS,
+        labels={"app": "x"},
+        owner="ReplicaSet",
     ),
     *(
         of_objects(

@@ -1,7 +1,7 @@
 """Volumes: claims that users write, and what administrators and CSI drivers say of storage."""
 
 from berth.objects.label_selector import MAX_VALUES
-from tests.hostile.growth_rows.row import OBJECTS, of_objects, thing
+from tests.hostile.growth_rows.row import OBJECTS, lists_of_a_term, of_objects, thing
 from tests.hostile.growth_rows.selectors import BOUNDED
 
 CLAIMED = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
@@ -59,6 +59,22 @@ def driver(name=DRIVER, **more):
     return {"name": name, "nodeID": "n", "allocatable": {"count": 8}, **more}
 
 
+def cluster_wide(api_version, kind, name, **fields):
+    """An object of no namespace."""
+    made = thing(api_version, kind, name, **fields)
+    del made["metadata"]["namespace"]
+    return made
+
+
+def of_everything(i):
+    """One object of each kind of which a claim concerns one by name."""
+    other = claim()
+    other["metadata"] |= {"name": f"other{i}", "uid": f"other{i}"}
+    node = cluster_wide(STORAGE, "CSINode", f"node-{i}", spec={"drivers": [driver()]})
+    kept = cluster_wide(STORAGE, "CSIDriver", f"d{i}.example.com", spec={"storageCapacity": True})
+    return [other, node, kept, cluster_wide(STORAGE, "StorageClass", f"class{i}", provisioner=DRIVER)]
+
+
 def capacity(name, **more):
     return thing(STORAGE, "CSIStorageCapacity", name, storageClassName="fast", capacity="2Gi", **more)
 
@@ -110,6 +126,7 @@ VOLUMES = {
             }
         ]
     ),
+    "lists of a term": lambda n: volume(terms=lists_of_a_term(n)),
     "labels": lambda n: labelled(volume(), {f"k{i}": "v" for i in range(n)}),
     "zones of a label": lambda n: labelled(
         volume(), {"topology.kubernetes.io/zone": "__".join(f"zone-{i}" for i in range(n))}
@@ -230,6 +247,23 @@ ROWS = [
             capacity("c", nodeTopology={"matchExpressions": exists(n)}),
         ],
         MAX_VALUES,
+    ),
+    of_storage(
+        "CSIStorageCapacity",
+        "values of an expression",
+        lambda n: [
+            storage_class(),
+            csi_driver(),
+            claim(),
+            capacity("c", nodeTopology=CLAIMS["values of an expression"](n)["spec"]["selector"]),
+        ],
+        MAX_VALUES,
+    ),
+    of_storage(
+        "PersistentVolumeClaim",
+        "objects, and their classes, drivers and CSINodes",
+        lambda n: [storage_class(), claim(), *(each for i in range(n) for each in of_everything(i))],
+        OBJECTS,
     ),
     of_storage(
         "CSIStorageCapacity",

@@ -13,6 +13,7 @@ PODS = "pods"
 DEFAULT_MILLI_CPU = 100
 DEFAULT_MEMORY_BYTES = 200 * 2**20
 
+_ALWAYS = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 _NATIVE_DOMAIN = "kubernetes.io/"
 
 
@@ -33,13 +34,15 @@ def is_extended(name: str) -> bool:
 def is_scalar(name: str) -> bool:
     """Whether the name is counted as a plain integer beside cpu, memory and ephemeral storage."""
     return (
-        _NATIVE_DOMAIN in name or name.startswith(("hugepages-", "attachable-volumes-")) or is_extended(name)
+        _NATIVE_DOMAIN in name
+        or _EXTENDED.match(name) is not None
+        or name.startswith(("hugepages-", "attachable-volumes-"))
     )
 
 
 def is_accounted(name: str) -> bool:
     """Whether node accounting keeps the resource at all."""
-    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+    return name in _ALWAYS or is_scalar(name)
 
 
 def is_pod_level(name: str) -> bool:

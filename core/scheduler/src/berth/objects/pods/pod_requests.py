@@ -12,7 +12,16 @@ from berth.objects.node import Amount
 from berth.objects.pods.pod import ContainerStatus, Pod
 from berth.objects.pods.pod_spec import Container, PodSpec, ResourceAmounts, Resources
 from berth.objects.pods.pod_template import PodTemplate
-from berth.objects.quantity import NANOS, NANOS_PER_MILLI, milli, nanos, saturated, whole
+from berth.objects.quantity import (
+    MAX_INT64,
+    MIN_INT64,
+    NANOS,
+    NANOS_PER_MILLI,
+    milli,
+    nanos,
+    saturated,
+    whole,
+)
 from berth.objects.resource_names import (
     CPU,
     DEFAULT_MEMORY_BYTES,
@@ -191,11 +200,15 @@ def _lack_basics(spec: PodSpec) -> bool:
 
 def in_units(amounts: Nanos) -> Units:
     """Amounts in the scheduler's units, without the resources that it does not account for."""
-    return {
-        name: milli(amount) if name == CPU else whole(amount)
-        for name, amount in amounts.items()
-        if is_accounted(name)
-    }
+    found = {}
+    for name, amount in amounts.items():
+        if name == CPU:
+            found[name] = milli(amount)
+        elif is_accounted(name):
+            # `whole` without its calls: there may be tens of thousands of names.
+            units = -(-amount // NANOS)
+            found[name] = units if MIN_INT64 <= units <= MAX_INT64 else saturated(units)
+    return found
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
@@ -205,10 +218,13 @@ def has_pod_level_requests(pod: Pod) -> bool:
 
 
 def _parsed(amounts: ResourceAmounts | None) -> Nanos:
-    return {name: nanos(amount) for name, amount in amounts.items()} if amounts else {}
+    return dict(zip(amounts, map(nanos, amounts.values()), strict=True)) if amounts else {}
 
 
 def _add(total: Nanos, more: Nanos) -> None:
+    if not total:
+        total.update(more)
+        return
     for name, amount in more.items():
         total[name] = total.get(name, 0) + amount
 
@@ -249,7 +265,7 @@ def _container(
     request = _parsed(container.resources.requests)
     if status is not None and status.resources is not None:
         request = _resized(request, status.resources, status.allocated_resources, infeasible=infeasible)
-    return _with_defaults(request, defaults)
+    return _with_defaults(request, defaults) if defaults else request
 
 
 def _largest_of_pod(
@@ -296,8 +312,9 @@ def _resized(
     wanted: Nanos, actuated: Resources, allocated: ResourceAmounts | None, *, infeasible: bool
 ) -> Nanos:
     request = {} if infeasible else dict(wanted)
-    _raise_to(request, _parsed(actuated.requests))
-    _raise_to(request, _parsed(allocated))
+    for amounts in (actuated.requests, allocated):
+        if amounts:
+            _raise_to(request, _parsed(amounts))
     return request
 
 

@@ -231,8 +231,8 @@ def checked(requests: Mapping[str, int], ignored: IgnoredResources) -> Units:
     """The amounts that the filter looks at, what is requested and not ignored, in the order of reasons."""
     names = [name for name in ALWAYS_COUNTED if requests.get(name, 0) > 0]
     if len(names) < len(requests):
-        others = sorted(requests.keys() - ALWAYS_COUNTED)
-        names += [name for name in others if requests[name] and name not in ignored]
+        asked = [name for name, amount in requests.items() if amount and name not in ALWAYS_COUNTED]
+        names += sorted([name for name in asked if name not in ignored])
     return {name: requests[name] for name in names}
 
 
