@@ -8,15 +8,20 @@ hostile tenant and without it, and measures how long a quiet tenant's pods wait 
 
 `python -m tests.hostile rows [ROW ...] --real [--nodes N] [--seconds S]` plays those that were found on a
 real API server, beside Berth and, where `KUBE_SCHEDULER` names it, beside kube-scheduler; with `--standby`
-the leader is killed beside each, and a standby has to take over.
+the leader is killed beside each, and a standby has to take over. `rows churn` plays those of small objects
+that change without pause. Rows are played by one process at a time: two would measure each other.
 """
 
 import argparse
 import asyncio
+import fcntl
 import json
 import multiprocessing
 import sys
+import tempfile
+from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
@@ -95,7 +100,12 @@ def main():
         sys.exit(show_tenants(range(options.first, options.first + options.clusters), options.jobs))
     if options.rows[:1] == ["rows"]:
         show = show_take_overs if options.standby else show_reported_rows
-        show(options, options.rows[1:] or api_server_rows.ROWS)
+        named = options.rows[1:] or list(api_server_rows.ROWS)
+        named = list(api_server_rows.CHURN) if named == ["churn"] else named
+        if unknown := set(named) - set(api_server_rows.ALL):
+            parser.error(f"no such row: {', '.join(sorted(unknown))}")
+        with alone(parser):
+            show(options, named)
         return
     if unknown := set(options.rows) - set(CASES):
         parser.error(f"no such row: {', '.join(sorted(unknown))}; see --list")
@@ -103,6 +113,23 @@ def main():
         for case in CASES.values():
             click.echo(f"{case.row:5} {case.who:7} {case.what}")
         return
+    with alone(parser):
+        show_rows(options)
+
+
+@contextmanager
+def alone(parser):
+    """Ends the command with an error where another one plays rows on this machine."""
+    with (Path(tempfile.gettempdir()) / "berth-hostile-rows.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            parser.error(f"another process plays rows ({lock.name} is locked): wait until it has ended")
+        yield
+
+
+def show_rows(options):
+    """Play those rows, or all of them, beside Berth."""
     table = Table("longest gaps that others saw, ordinary pods bound, memory of the scheduler", HEADINGS)
     for row in options.rows or CASES:
         outcome = asyncio.run(
@@ -125,7 +152,7 @@ def main():
 def show_reported_rows(options, rows):
     """Play those rows of api_server_rows.py beside each scheduler that is at hand."""
     table = Table("rows that were found on a real API server", REPORTED_HEADINGS)
-    for reported in map(api_server_rows.ROWS.__getitem__, rows):
+    for reported in map(api_server_rows.ALL.__getitem__, rows):
         for name, program in schedulers(beside_kube_scheduler=reported.beside_kube_scheduler):
             outcome = asyncio.run(
                 play(
@@ -161,7 +188,7 @@ def show_take_overs(options, rows):
         "a leader killed beside each row, and a standby that was started beside it", STANDBY_HEADINGS
     )
     nothing = api_server_rows.ReportedRow("none", "", CASES["none"])
-    for reported in (nothing, *map(api_server_rows.ROWS.__getitem__, rows)):
+    for reported in (nothing, *map(api_server_rows.ALL.__getitem__, rows)):
         case = reported.beside_standby or reported.case
         for name, program in schedulers(beside_kube_scheduler=reported.beside_kube_scheduler):
             around = {"nodes": options.nodes, "each_second": options.rate, "real": options.real}

@@ -19,7 +19,7 @@ from berth.client.errors import ClientError
 from berth.client.resources import LEASES
 from berth.demo.processes import program
 from tests.hostile.arena import LOOPBACK, pod
-from tests.hostile.cases import CASES
+from tests.hostile.cases import CASES, churn
 from tests.hostile.cases.sidecars import with_plugin
 from tests.hostile.playing import Case
 from tests.hostile.probes import LEASE
@@ -51,7 +51,8 @@ async def restart_beside_it(arena):
     """The claim with halves of surrogates, and a scheduler that starts while it is there."""
     await CASES["D3"].attack(arena)
     await asyncio.sleep(2)
-    await arena.scheduler.stop(grace_seconds=5.0)
+    ready, cpu = await arena.restart()
+    arena.notes["restart"] = f"started again beside the claim: ready after {ready:.1f} s, {cpu:.1f} s of CPU"
     await asyncio.Event().wait()
 
 
@@ -168,3 +169,11 @@ ROWS = {
         ),
     )
 }
+
+
+CHURN = {
+    case.row: ReportedRow(case.row, "", case, beside_kube_scheduler=case.prepare is None)
+    for case in churn.CASES
+}
+"""Rows of a later attack, each of small objects that change without pause."""
+ALL = {**ROWS, **CHURN}

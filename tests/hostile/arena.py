@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import ssl
+import time
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from berth.demo.surface import LOOPBACK, Surface
 from tests.suite import PATIENCE_SECONDS
 
 RESTART_SECONDS = 1.0
+LOOK_SECONDS = 0.01
 ORDINARY = {"written-by": "another-user"}
 OTHERS = "others"
 """The namespace of ordinary pods; what is hostile is in `default`."""
@@ -68,6 +70,9 @@ class Arena:
         self.surface = Surface.free()
         self.scheduler = self.sandbox = self.transport = None
         self.ends = []
+        self.started = 0.0
+        """When a scheduler that a row itself had started again was started, by the monotonic clock."""
+        self._restarting = False
         self.written = {}
         self.notes = {}
         self._flags = ()
@@ -155,6 +160,21 @@ class Arena:
             self.ends.append(f"{self.scheduler.exit_code}: {self.scheduler.last_words()}")
             await asyncio.sleep(RESTART_SECONDS)
             await self._start()
+            if self._restarting:
+                self.started, self._restarting = time.monotonic(), False
+
+    async def restart(self):
+        """End the scheduler, which `keep_running` starts again.
+
+        Answers the seconds from its start to being ready, and those of CPU that it took.
+        """
+        self._restarting = True
+        before = self.started
+        await self.scheduler.stop(grace_seconds=5.0)
+        while self.started == before:  # noqa: ASYNC110 - what another task starts
+            await asyncio.sleep(LOOK_SECONDS)
+        await self.surface.wait_ready(self.scheduler, PATIENCE_SECONDS)
+        return time.monotonic() - self.started, cpu_seconds(self.scheduler.pid)
 
     async def write(self, document, verbatim=None):
         """Create an object as a user does; it goes with `remove_written`. A refusal is noted.
@@ -282,6 +302,12 @@ async def arena(folder, nodes, *, objects=(), configuration="", flags=(), real=F
         yield made
     finally:
         await made.close()
+
+
+def cpu_seconds(pid):
+    """What a process has used of the CPU."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @cache

@@ -101,14 +101,20 @@ class Probes:
             came = self.submitted.setdefault(name, now)
             if on and name not in self.bound:
                 self.bound.add(name)
-                self.slowest = max(self.slowest, now - came)
+                self.slowest = max(self.slowest, now - self._from(came))
                 self.bindings.note()
 
     @property
     def longest_wait(self):
-        """How long a pod has waited at most, those that are not bound yet included."""
+        """How long a pod has waited for a scheduler at most, those that are not bound yet included.
+
+        One that came while a row had the scheduler started again waits from that scheduler's start.
+        """
         waiting = [came for name, came in self.submitted.items() if name not in self.bound]
-        return max([self.slowest, *(time.monotonic() - came for came in waiting)])
+        return max([self.slowest, *(time.monotonic() - self._from(came) for came in waiting)])
+
+    def _from(self, came):
+        return max(came, self.arena.started)
 
     async def _memory(self):
         while True:
