@@ -15,7 +15,8 @@ RETRY_SECONDS = 20.0
 
 async def create_any(requests, operation):
     """Create an operation's objects, one after the other. Raises: PerfError."""
-    template, count = ObjectTemplate(operation["templatePath"]), _count(operation)
+    template = ObjectTemplate(operation["templatePath"], operation["templateParams"])
+    count = _count(operation)
     for index in range(count):
         document = template.document(index, count)
         try:

@@ -19,7 +19,7 @@ CAPACITY = {"pods": "110", "cpu": "4", "memory": "32Gi"}
 async def create_nodes(requests, operation, prefix, declared=()):
     """Create an operation's nodes; `declared` are names of features that each declares."""
     count, path = operation["count"] or 0, operation["nodeTemplatePath"]
-    template = ObjectTemplate(path) if path else None
+    template = ObjectTemplate(path, operation["templateParams"]) if path else None
     allocatable = operation["nodeAllocatableStrategy"]
 
     async def create(index):

@@ -1,6 +1,7 @@
 """Upstream's operations: which fields each has, what a workload's parameters make of them.
 
-Source: test/integration/scheduler_perf/operations.go, dra.go, update.go (Kubernetes v1.36.2).
+Source: test/integration/scheduler_perf/operations.go, dra.go, update.go (Kubernetes v1.36.2; groups, template
+parameters and multipliers: master, 1.38).
 """
 
 import re
@@ -16,9 +17,11 @@ MODES = ("create", "recreate")
 
 # The type of each field; FILE is a path from the test's own folder, PARAM the name of a parameter after a $.
 FILE, FILES, PARAM, SECONDS = "file", "files", "param", "duration"
+COUNT = {"count": int, "countParam": PARAM}
 CREATE_PODS = {
-    "count": int,
-    "countParam": PARAM,
+    **COUNT,
+    "countMultiplierParam": PARAM,
+    "templateParams": dict,
     "steadyState": bool,
     "steadyStateParam": PARAM,
     "duration": SECONDS,
@@ -30,18 +33,22 @@ CREATE_PODS = {
     "persistentVolumeTemplatePath": FILE,
     "persistentVolumeClaimTemplatePath": FILE,
 }
+CREATE_GROUPS = {"namespace": str, "templatePath": FILE, **COUNT, "templateParams": dict}
 FIELDS = {
     "createNodes": {
-        "count": int,
-        "countParam": PARAM,
+        **COUNT,
         "nodeTemplatePath": FILE,
+        "templateParams": dict,
         "nodeAllocatableStrategy": dict,
         "labelNodePrepareStrategy": dict,
         "uniqueNodeLabelStrategy": dict,
     },
-    "createNamespaces": {"prefix": str, "count": int, "countParam": PARAM, "namespaceTemplatePath": FILE},
+    "createNamespaces": {"prefix": str, **COUNT, "namespaceTemplatePath": FILE},
     "createPods": CREATE_PODS,
-    "createPodSets": {"count": int, "countParam": PARAM, "namespacePrefix": str, "createPodsOp": CREATE_PODS},
+    "createPodSets": {**COUNT, "namespacePrefix": str, "createPodsOp": CREATE_PODS},
+    "createPodGroups": CREATE_GROUPS,
+    "createCompositePodGroups": CREATE_GROUPS,
+    "waitForPodGroups": {"namespace": str, **COUNT},
     "deletePods": {
         "namespace": str,
         "labelSelector": dict,
@@ -57,12 +64,11 @@ FIELDS = {
     },
     "barrier": {"namespaces": list, "labelSelector": dict, "stageRequirement": str},
     "sleep": {"duration": SECONDS, "durationParam": PARAM},
-    "createAny": {"namespace": str, "templatePath": FILE, "count": int, "countParam": PARAM},
+    "createAny": {"namespace": str, "templatePath": FILE, **COUNT, "templateParams": dict},
     "updateAny": {
         "namespace": str,
         "templatePath": FILE,
-        "count": int,
-        "countParam": PARAM,
+        **COUNT,
         "updatePerSecond": int,
         "subresources": list,
     },
@@ -72,7 +78,7 @@ FIELDS = {
         "maxClaimsPerNode": int,
         "maxClaimsPerNodeParam": PARAM,
     },
-    "createResourceClaims": {"namespace": str, "templatePath": FILE, "count": int, "countParam": PARAM},
+    "createResourceClaims": {"namespace": str, "templatePath": FILE, **COUNT},
     "allocResourceClaims": {"namespace": str},
     "startCollectingMetrics": {"name": str, "namespaces": list, "labelSelector": dict},
     "stopCollectingMetrics": {},
@@ -83,6 +89,9 @@ NEEDED = {
     "createResourceDriver": ("driverName", "nodes"),
     "createResourceClaims": ("namespace", "templatePath"),
     "createPodSets": ("createPodsOp", "namespacePrefix"),
+    "createPodGroups": ("namespace", "templatePath"),
+    "createCompositePodGroups": ("namespace", "templatePath"),
+    "waitForPodGroups": ("namespace",),
     "startCollectingMetrics": ("namespaces",),
     "churn": ("mode", "templatePaths"),
 }
@@ -93,7 +102,10 @@ STRATEGIES = {
     "uniqueNodeLabelStrategy": {"labelKey"},
 }
 # A parameter that counts these is shortened by --scale, wherever it stands.
-SCALED = ("createNodes", "createNamespaces", "createPods", "createPodSets", "createResourceClaims")
+SCALED = (
+    *("createNodes", "createNamespaces", "createPods", "createPodSets", "createResourceClaims"),
+    *("createPodGroups", "createCompositePodGroups"),
+)
 
 
 @dataclass(frozen=True)
@@ -117,11 +129,14 @@ class Operation:
 
     def parameters(self):
         """The names of the workload's parameters that it reads."""
-        nested = self["createPodsOp"] or {}
-        given = {**{name: nested[name] for name in nested}, **self.fields}
-        return {value for name, value in given.items() if name.endswith("Param")} | {
-            value for name, value in nested.items() if name.endswith("Param")
-        }
+        return {name for fields in self._all_fields() for name in _parameters(fields)}
+
+    def counted_by(self):
+        """The names of the parameters that say how many it creates: of groups, those of how many groups."""
+        return {fields["countParam"] for fields in self._all_fields() if "countParam" in fields}
+
+    def _all_fields(self):
+        return (self.fields, self["createPodsOp"] or {})
 
     def with_parameters(self, parameters):
         """The operation with its parameters' values in place.
@@ -189,19 +204,43 @@ def _typed(place, kind, value):
     return value
 
 
+def _parameters(fields):
+    named = (fields.get("templateParams") or {}).values()
+    yield from (value[1:] for value in named if _names_parameter(value))
+    yield from (value for name, value in fields.items() if name.endswith("Param"))
+
+
+def _names_parameter(value):
+    return isinstance(value, str) and value.startswith("$")
+
+
 def _resolved(place, fields, parameters):
     found = {name: value for name, value in fields.items() if not name.endswith("Param")}
+    if "templateParams" in found:
+        found["templateParams"] = {
+            name: _value(f"{place}: templateParams", value[1:], parameters)
+            if _names_parameter(value)
+            else value
+            for name, value in found["templateParams"].items()
+        }
     if isinstance(nested := fields.get("createPodsOp"), dict):
         found["createPodsOp"] = _resolved(place, nested, parameters)
     for written in fields.keys() - found.keys():
         name, parameter = written.removesuffix("Param"), fields[written]
-        if parameter not in parameters:
-            raise PerfError(f"{place}: {written}: parameter {parameter} is undefined: add it to the workload")
-        value = parameters[parameter]
+        value = _value(f"{place}: {written}", parameter, parameters)
         if name == "duration":
             value = seconds(f"{place}: {written}", value)
         found[name] = _typed(f"{place}: parameter {parameter}", _kind(name), value)
+    multiplier = found.pop("countMultiplier", None)
+    if multiplier is not None:
+        found["count"] = (found.get("count") or 0) * multiplier
     return found
+
+
+def _value(place, parameter, parameters):
+    if parameter not in parameters:
+        raise PerfError(f"{place}: parameter {parameter} is undefined: add it to the workload")
+    return parameters[parameter]
 
 
 def _kind(name):

@@ -12,6 +12,7 @@ from tests.scheduler_perf.claim_controller import ClaimController
 from tests.scheduler_perf.collecting import Collection
 from tests.scheduler_perf.devices import allocate_claims, create_claims, create_driver
 from tests.scheduler_perf.errors import NotPlayedError, PerfError
+from tests.scheduler_perf.groups import create_groups, wait_for_groups
 from tests.scheduler_perf.nodes import create_nodes
 from tests.scheduler_perf.pods import PodBatch
 from tests.scheduler_perf.requests import Requests
@@ -197,6 +198,11 @@ async def _update_any(play, _, operation):
     await update_any(play.requests, operation)
 
 
+async def _create_groups(play, _, operation):
+    await play.namespace(operation["namespace"])
+    await create_groups(play.requests, operation)
+
+
 async def _create_claims(play, _, operation):
     await play.namespace(operation["namespace"])
     await create_claims(play.requests, operation)
@@ -229,6 +235,11 @@ OPERATIONS = {
     "createResourceDriver": lambda play, _, operation: create_driver(play.requests, operation),
     "createResourceClaims": _create_claims,
     "allocResourceClaims": lambda play, _, operation: allocate_claims(play.requests, operation),
+    "createPodGroups": _create_groups,
+    "createCompositePodGroups": _create_groups,
+    "waitForPodGroups": lambda play, _, operation: wait_for_groups(
+        play.requests, operation, play.timeout_seconds
+    ),
     "startCollectingMetrics": _start,
     "stopCollectingMetrics": _stop,
 }

@@ -34,7 +34,7 @@ class PodBatch:
         self._namespace = namespace
         self.count = operation["count"] or 0
         path = operation["podTemplatePath"] or pod_template
-        self._pod = ObjectTemplate(path) if path else None
+        self._pod = ObjectTemplate(path, operation["templateParams"]) if path else None
         volume, claim = (
             operation["persistentVolumeTemplatePath"],
             operation["persistentVolumeClaimTemplatePath"],

@@ -1,4 +1,5 @@
-"""Objects from upstream's template files: Go's text/template with .Index, .Count and functions, then YAML.
+"""Objects from upstream's template files: Go's text/template with .Index, .Count, an operation's own
+parameters and functions, then YAML.
 
 Source: test/integration/scheduler_perf/operations.go getTemplateFuncs (Kubernetes v1.36.2).
 """
@@ -39,12 +40,14 @@ FUNCTIONS = {
 
 
 class ObjectTemplate:
-    """The objects of one file, by index."""
+    """The objects of one file, by index; `parameters` are what it reads besides that, by name."""
 
-    def __init__(self, path):
+    def __init__(self, path, parameters=None):
         self.path = path
         self._text = _read(path)
-        self._parts = [_compiled(path, part) for part in ACTION.split(self._text)[1::2]]
+        self._parameters = {f".{name}": value for name, value in (parameters or {}).items()}
+        known = (".Index", ".Count", *self._parameters)
+        self._parts = [_Action(path, part, known).value for part in ACTION.split(self._text)[1::2]]
         self._literals = ACTION.split(self._text)[0::2]
         self._fixed = None if self._parts else self._parsed(self._text)
 
@@ -55,7 +58,7 @@ class ObjectTemplate:
         """
         if self._fixed is not None:
             return copied(self._fixed)
-        names = {".Index": index, ".Count": count}
+        names = {**self._parameters, ".Index": index, ".Count": count}
         values = [_shown(part(names)) for part in self._parts] + [""]
         text = "".join(each for pair in zip(self._literals, values, strict=True) for each in pair)
         return self._parsed(text)
@@ -104,29 +107,48 @@ def with_field_names(value, *, fields=True):
     }
 
 
-def _compiled(path, action):
-    """A function of the names' values that gives the action's value."""
-    tokens = TOKEN.findall(action)
-    call, rest = _call(path, action, tokens)
-    if rest:
-        raise PerfError(
-            f"{path}: {{{{{action}}}}}: {rest[0]!r} is not understood: only functions of numbers are"
-        )
-    return call
+class _Action:
+    """One action; `value` is a function of the names' values that gives its value."""
 
+    def __init__(self, path, text, known):
+        self._place = f"{path}: {{{{{text}}}}}"
+        self._known = known
+        self.value, rest = self._call(TOKEN.findall(text))
+        if rest:
+            raise PerfError(
+                f"{self._place}: {rest[0]!r} is not understood: only names and functions of numbers are"
+            )
 
-def _call(path, action, tokens):
-    operands = []
-    while tokens and tokens[0] != ")":
-        operand, tokens = _operand(path, action, tokens)
-        operands.append(operand)
-    if not operands:
-        raise PerfError(f"{path}: {{{{{action}}}}} says nothing")
-    first, *others = operands
-    if not isinstance(first, str):
-        return first, tokens
-    function = FUNCTIONS[first]
-    return lambda names: _called(function, [each(names) for each in others]), tokens
+    def _call(self, tokens):
+        operands = []
+        while tokens and tokens[0] != ")":
+            operand, tokens = self._operand(tokens)
+            operands.append(operand)
+        if not operands:
+            raise PerfError(f"{self._place} says nothing")
+        first, *others = operands
+        if not isinstance(first, str):
+            return first, tokens
+        function = FUNCTIONS[first]
+        return lambda names: _called(function, [each(names) for each in others]), tokens
+
+    def _operand(self, tokens):
+        token, *rest = tokens
+        if token == "(":
+            inner, rest = self._call(rest)
+            if rest[:1] != [")"]:
+                raise PerfError(f"{self._place}: a parenthesis is not closed")
+            return inner, rest[1:]
+        if token in self._known:
+            return (lambda names: names[token]), rest
+        if token in FUNCTIONS:
+            return token, rest
+        try:
+            number = float(token) if "." in token else int(token)
+        except ValueError:
+            known = ", ".join([*self._known, "numbers", *sorted(FUNCTIONS)])
+            raise PerfError(f"{self._place}: {token!r} is not known: {known} are") from None
+        return (lambda _: number), rest
 
 
 def _called(function, values):
@@ -134,27 +156,6 @@ def _called(function, values):
     return function(*(float(each) if isinstance(each, str) else each for each in values))
 
 
-def _operand(path, action, tokens):
-    token, *rest = tokens
-    if token == "(":
-        inner, rest = _call(path, action, rest)
-        if rest[:1] != [")"]:
-            raise PerfError(f"{path}: {{{{{action}}}}}: a parenthesis is not closed")
-        return inner, rest[1:]
-    if token in (".Index", ".Count"):
-        return (lambda names: names[token]), rest
-    if token in FUNCTIONS:
-        return token, rest
-    try:
-        number = float(token) if "." in token else int(token)
-    except ValueError:
-        known = ", ".join(sorted(FUNCTIONS))
-        raise PerfError(
-            f"{path}: {{{{{action}}}}}: {token!r} is not known: .Index, .Count, numbers, {known} are"
-        ) from None
-    return (lambda _: number), rest
-
-
 def _shown(value):
-    """A number as Go's %v has it."""
-    return str(value) if isinstance(value, int) else f"{value:g}"
+    """A value as Go's %v has it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)

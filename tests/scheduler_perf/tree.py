@@ -82,22 +82,23 @@ class Workload:
             # Nodes are rounded up and what is to fit on them down.
             rounding = ceil if operation.opcode == "createNodes" else floor
             if operation.opcode in SCALED or (operation.opcode == "createAny" and operation["namespace"]):
-                for name in operation.parameters():
+                for name in operation.counted_by():
                     if isinstance(value := self.parameters.get(name), int) and value:
                         smaller.setdefault(name, max(rounding(value / divisor), 1))
         return replace(self, parameters={**self.parameters, **smaller}, shortened=f"1/{divisor:g}")
 
     def capped(self, pods):
-        """The workload with at most so many pods by one operation."""
-        counts = {
-            operation["countParam"]
-            for operation in self.operations
-            if operation.opcode == "createPods" and self.parameters.get(operation["countParam"], 0) > pods
-        }
+        """The workload with at most so many pods by one operation, in whole groups."""
+        counts = {}
+        for operation in self.operations:
+            name, per_group = operation["countParam"], operation["countMultiplierParam"]
+            most = max(pods // self.parameters.get(per_group, 1), 1)
+            if operation.opcode == "createPods" and self.parameters.get(name, 0) > most:
+                counts[name] = min(most, counts.get(name, most))
         if not counts:
             return self
         words = " ".join(filter(None, (self.shortened, f"at most {pods:,} pods")))
-        return replace(self, parameters={**self.parameters, **dict.fromkeys(counts, pods)}, shortened=words)
+        return replace(self, parameters={**self.parameters, **counts}, shortened=words)
 
 
 def read_tree(folder):

@@ -31,6 +31,15 @@ def test_actions(tmp_path, action, expected):
     assert {"value": expected} == document(tmp_path, f"value: {action}")
 
 
+def test_an_operations_own_parameters(tmp_path):
+    """By name; text stays text."""
+    path = tmp_path / "object.yaml"
+    path.write_text("group: g-{{DivideInt .Index .podsPerGroup}}\ncpu: {{.cpu}}\npriority: {{.priority}}")
+    template = ObjectTemplate(path, {"podsPerGroup": 4, "cpu": "100m", "priority": 1000})
+
+    assert {"group": "g-1", "cpu": "100m", "priority": 1000} == template.document(7, 10)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

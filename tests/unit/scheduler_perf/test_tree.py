@@ -55,6 +55,28 @@ def test_scaled(tmp_path):
     assert "" == found.capped(49).shortened
 
 
+GROUPS = operation("createPodGroups", namespace="ns", templatePath="group.yaml", countParam="$groups")
+GANG_PODS = {
+    **CREATE_PODS,
+    "countParam": "$groups",
+    "countMultiplierParam": "$each",
+    "templateParams": {"podsPerGroup": "$each", "cpu": "100m"},
+}
+
+
+def test_pods_of_groups(tmp_path):
+    """There are so many of each group; a smaller workload has fewer groups, each as large as before."""
+    waiting = operation("waitForPodGroups", namespace="ns", countParam="$groups")
+    test = a_test(GROUPS, waiting, GANG_PODS, workload={"params": {"groups": 20, "each": 4}})
+    (found,) = read_tree(written(tmp_path, test))
+
+    assert [20, 20, 80] == [each["count"] for each in found.resolved()]
+    assert {"podsPerGroup": 4, "cpu": "100m"} == list(found.resolved())[-1]["templateParams"]
+    assert {"groups": 2, "each": 4} == found.scaled(10).parameters
+    assert {"groups": 2, "each": 4} == found.capped(10).parameters
+    assert "" == found.capped(80).shortened
+
+
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -108,6 +130,11 @@ def test_scaled(tmp_path):
         ),
         pytest.param(
             a_test(operation("createAny"), CREATE_PODS), "(createAny): templatePath must be set", id="missing"
+        ),
+        pytest.param(
+            a_test(GROUPS, GANG_PODS, workload={"params": {"groups": 1}}),
+            "parameter each is undefined: add it to the workload",
+            id="undefined parameter of a template",
         ),
         pytest.param(a_test(CREATE_NODES), "Basic: no operation collects metrics", id="collects nothing"),
         pytest.param(

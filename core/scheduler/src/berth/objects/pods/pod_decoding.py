@@ -208,7 +208,8 @@ def _digest(own: _OwnPod) -> bytes:
     start = written.find(_TOKEN)
     if start >= 0:
         written = _without_chance(written, written[start : start + len(_TOKEN) + _CHANCE + 1])
-    return sha256(written).digest()
+    # A third of the time where no provider for security is looked for.
+    return sha256(written, usedforsecurity=False).digest()
 
 
 def _without_chance(written: bytes, name: bytes) -> bytes:
