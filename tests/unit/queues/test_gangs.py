@@ -69,6 +69,31 @@ async def test_room_on_several_nodes(native):
     assert sorted(each.nominated_node_name for each in (first, *others)) == freed[::2] == freed[1::2]
 
 
+async def test_a_plan_that_did_not_arrive():
+    """Victims of which none is leaving by the next attempt are named again, and later those that stay."""
+    async with crowded({"a": cpu(16), "b": cpu(8)}) as host:
+        group(host, "a", "gang", 3)
+        pods = [member("a", f"p{i}", 4, "gang") for i in range(3)]
+        await host.sort_keys(*pods)
+        lost = await host.post_filter(pods[0], ALL_FULL)
+        _next_attempt(host, *pods)
+        again = [await host.post_filter(each, ALL_FULL) for each in pods]
+        leaving = pod("b", again[0].victim_uids[0].removeprefix("pod-b-"), 2)
+        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        host.cluster.put_pod(leaving, NODES[int(uid(leaving)[-2:]) % 3])
+        _next_attempt(host, *pods)
+        rest = [await host.post_filter(each, ALL_FULL) for each in pods]
+
+    assert [6, 0, 0] == [len(each.victim_uids) for each in again]
+    assert set(lost.victim_uids) == set(again[0].victim_uids) == {*rest[0].victim_uids, uid(leaving)}
+    assert [5, 0, 0] == [len(each.victim_uids) for each in rest]
+
+
+def _next_attempt(host, *pods):
+    for each in pods:
+        host.attempts[uid(each)] += 1
+
+
 async def test_the_last_pod_of_a_group():
     """The place that was made for it with its group is not held against it once all others have theirs."""
     async with crowded({"a": cpu(16), "b": cpu(8)}) as host:

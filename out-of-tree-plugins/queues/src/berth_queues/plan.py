@@ -13,15 +13,16 @@ A pod of a group that would be too small without it goes with the whole group. P
 gone, promises to others as kept.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import groupby, islice
 
 from berth_queues.amounts import Amounts, add
 from berth_queues.budgets import Budgets
 from berth_queues.entitlement import Entitlement
-from berth_queues.groups import Groups
+from berth_queues.groups import GroupKey, Groups
 from berth_queues.ledger import Holding, Ledger
 from berth_queues.promises import Place, Promises, counting
 from berth_queues.registry import Registry
@@ -65,8 +66,15 @@ class _Node:
     name: str
     free: dict[str, int]
 
-    def fits(self, requests: Amounts) -> bool:
-        return all(amount <= self.free.get(name, 0) for name, amount in requests.items())
+    def fits(self, requests: Amounts, staying: Sequence[Holding] = ()) -> bool:
+        """Return whether they fit, beside pods that were taken away if these stay."""
+        if not all(amount <= self.free.get(name, 0) for name, amount in requests.items()):
+            return False
+        here = [each.requests for each in staying if each.node_name == self.name]
+        return not here or all(
+            amount + sum(each.get(name, 0) for each in here) <= self.free.get(name, 0)
+            for name, amount in requests.items()
+        )
 
 
 @dataclass
@@ -123,6 +131,7 @@ class _Search:
         self.places = {node.name: _Node(node.name, self._free(node)) for node in self.nodes}
         self.protected = self.planner.budgets.protected(self.order)
         self.order.sort(key=lambda each: each.uid in self.protected)
+        self.rank = {each.uid: index for index, each in enumerate(self.order)}
         places = self._place(pods)
         if places is None or not self._make_quota():
             return None
@@ -156,7 +165,7 @@ class _Search:
 
     def _free(self, node: Node) -> dict[str, int]:
         """Return what the node will have left of what the pods ask for."""
-        names = {name for pod in self.claimant.pods for name in pod.requests}
+        names = self.asked.keys()
         free = {name: node.allocatable(name) for name in names}
         for uid, each in self.planner.ledger.by_node.get(node.name, {}).items():
             if uid not in self.leaving:
@@ -180,14 +189,15 @@ class _Search:
         ]
         # The newest first, then by what matters more; sorting is stable.
         found.sort(key=lambda each: (each.created, each.uid), reverse=True)
-        found.sort(key=self._standing)
+        standing = {name: self._standing(name) for name in {each.queue for each in found}}
+        found.sort(key=lambda each: (standing[each.queue][0], each.priority, standing[each.queue][1]))
         return found
 
-    def _standing(self, each: Holding) -> tuple[int, int, float]:
-        queue = self._registry.queue(each.queue)
+    def _standing(self, name: str) -> tuple[int, float]:
+        queue = self._registry.queue(name)
         if queue is None:
-            return 0, each.priority, 0.0
-        return queue.spec.priority, each.priority, -self.planner.entitlement.excess(queue)
+            return 0, 0.0
+        return queue.spec.priority, -self.planner.entitlement.excess(queue)
 
     def _victims_queues(self) -> list[str]:
         queue = self.queue
@@ -215,16 +225,20 @@ class _Search:
         found: dict[str, Place] = {}
         costs: list[tuple[tuple[int, ...], str]] | None = None
         free = sorted(self.places.values(), key=lambda node: (sum(node.free.values()), node.name))
-        for pod in pods:
-            node = next((each for each in free if each.fits(pod.requests)), None)
-            if node is None:
-                if costs is None:
-                    costs = self._costs(pod)
-                node = self._cheapest(pod, costs)
-            if node is None:
-                return None
-            add_exactly(node.free, pod.requests, -1)
-            found[pod.uid] = Place(node.name, pod.requests)
+        for requests, equal in groupby(pods, key=lambda pod: pod.requests):
+            room = deque(free)
+            for pod in equal:
+                # A node that has no room for a pod has none for the equal ones after it.
+                while room and not room[0].fits(requests):
+                    room.popleft()
+                if not room:
+                    costs = self._costs(pod) if costs is None else costs
+                    node = self._cheapest(pod, costs)
+                    if node is None:
+                        return None
+                    room.append(node)
+                add_exactly(room[0].free, requests, -1)
+                found[pod.uid] = Place(room[0].name, requests)
         return found
 
     def _costs(self, pod: Wanted) -> list[tuple[tuple[int, ...], str]]:
@@ -264,12 +278,11 @@ class _Search:
             if node.fits(pod.requests):
                 break
         fits = node.fits(pod.requests)
-        kept = self._stay(taken, lambda: node.fits(pod.requests)) if fits else []
-        victims = [each for each in taken if each.uid not in {one.uid for one in kept}]
+        if fits:
+            self._stay(taken, lambda unit: node.fits(pod.requests, unit) and self._restored(unit))
+        victims = [each for each in taken if each.uid in self.gone]
         self._take(victims, back=True)
-        if not fits:
-            return None
-        return victims
+        return victims if fits else None
 
     def _cost(self, victims: Sequence[Holding]) -> tuple[int, ...]:
         violations = sum(each.uid in self.protected for each in victims)
@@ -326,36 +339,41 @@ class _Search:
 
     def _reprieve(self) -> list[Holding]:
         """Restore who can stay beside all pods, and return who can't."""
-        taken = [self.gone[uid] for uid in self.gone]
-        self._stay(taken, lambda: self._all_fit() and not self._lacks())
+        self._stay(list(self.gone.values()), self._may_stay)
         return list(self.gone.values())
 
-    def _all_fit(self) -> bool:
-        return all(min(self.places[name].free.values(), default=0) >= 0 for name in self._nodes_of_gone)
+    def _may_stay(self, unit: Sequence[Holding]) -> bool:
+        """Restore pods beside whom nodes and queue have room for all pods; whether they have."""
+        nothing = dict.fromkeys(self.asked, 0)
+        nodes = {each.node_name for each in unit} & self.places.keys()
+        if not all(self.places[name].fits(nothing, unit) for name in nodes):
+            return False
+        self._restored(unit)
+        if self._lacks():
+            self._take(unit)
+            return False
+        return True
 
-    def _stay(self, taken: Sequence[Holding], fits: Callable[[], bool]) -> list[Holding]:
-        """Restore those beside whom it still fits, the last to go first; return them."""
-        kept: list[Holding] = []
+    def _restored(self, unit: Sequence[Holding]) -> bool:
+        self._take(unit, back=True)
+        return True
+
+    def _stay(self, taken: Sequence[Holding], restores: Callable[[Sequence[Holding]], bool]) -> None:
+        """Restore those who can stay, the last to go first; `restores` does, and returns whether it did."""
         done: set[str] = set()
-        self._nodes_of_gone = {each.node_name for each in taken} & self.places.keys()
-        rank = {each.uid: index for index, each in enumerate(self.order)}
-        for each in sorted(taken, key=lambda one: -rank.get(one.uid, 0)):
-            if each.uid in done:
-                continue
-            unit = self._together(each, taken)
-            done |= {one.uid for one in unit}
-            self._take(unit, back=True)
-            if fits():
-                kept += unit
-            else:
-                self._take(unit)
-        return kept
+        of_group: defaultdict[GroupKey | None, list[Holding]] = defaultdict(list)
+        for each in taken:
+            of_group[each.group].append(each)
+        for each in sorted(taken, key=lambda one: -self.rank.get(one.uid, 0)):
+            if each.uid not in done:
+                unit = self._together(each, of_group[each.group])
+                done |= {one.uid for one in unit}
+                restores(unit)
 
-    def _together(self, each: Holding, taken: Sequence[Holding]) -> list[Holding]:
+    def _together(self, each: Holding, members: list[Holding]) -> list[Holding]:
         """Return the victims of the same group, which stay or go together if the group needs them all."""
         if each.group is None or self.planner.groups.minimum(each.group) <= 1:
             return [each]
-        members = [one for one in taken if one.group == each.group]
         there = len(self.planner.ledger.by_group.get(each.group, {})) - len(members)
         return members if there < self.planner.groups.minimum(each.group) else [each]
 

@@ -1,8 +1,9 @@
 """The queues plugin: the order of the queue, room by quota, and what is taken back."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from berth_queues.budgets import BUDGETS, Budgets
 from berth_queues.cluster import Cluster
 from berth_queues.groups import PodFacts, facts_of
 from berth_queues.keys import Keys
-from berth_queues.plan import Claimant, Plan, Planner, Wanted
+from berth_queues.plan import Claimant, Planner, Wanted
 from berth_queues.promises import Promise, counted, counting
 from berth_queues.settings import Settings
 from berth_queues.status import statuses
@@ -80,6 +81,7 @@ class Queues(Plugin):
         "/spec/resources/requests",
     )
     uses_clock = True
+    wanted_deadlines_seconds = MappingProxyType({"post_filter": 10.0})
 
     def __init__(self, watched: Sequence[str] = (), client: StatusClient | None = None) -> None:
         self.watches = kinds(watched)
@@ -139,23 +141,37 @@ class Queues(Plugin):
         before = promises.take(key)
         if facts.never_preempts:
             return NEVER
-        if before is not None and before.victims and key != pod.uid and pod.uid in before.places:
-            # Another pod of the group was planned for before: the plan is one for all of them.
+        if before is not None and key != pod.uid and (planned := self._as_planned(pod, before)):
             promises.by_key[key] = before
-            return Nomination(before.places[pod.uid].node_name)
+            return planned
         claimant = Claimant(
             key,
             self.cluster.registry.name_of(pod.namespace, pod.labels),
             pod.spec.priority,
             self._wanted(pod, facts),
         )
-        leaving = set() if before is None else before.victims & self.cluster.ledger.by_uid.keys()
+        leaving, staying = set(), set()
+        if before is not None and before.begun:
+            there = self.cluster.ledger.by_uid.keys()
+            leaving, staying = before.victims & there, before.staying & there
         plan = self._planner().plan(claimant, _candidates(nodes, verdicts), leaving)
         if plan is None:
             return NO_ROOM
         if plan.victims and promises.paused(key):
             return PAUSED
-        return self._nominated(pod, facts, claimant, plan, leaving)
+        victims = {victim.uid for victim in plan.victims}
+        promise = Promise(
+            key,
+            claimant.queue,
+            claimant.priority,
+            plan.places | self.cluster.held_by(facts.group),
+            leaving | victims,
+            reclaimed=plan.reclaimed,
+            staying=staying | victims,
+            given=before.given if before is not None and leaving and not victims else None,
+            begun=bool(leaving),
+        )
+        return self._nominated(pod, promise)
 
     def reserve(self, pod: Pod, node: Node) -> Answer:
         """Count the pod from now on, under its attempt."""
@@ -282,21 +298,27 @@ class Queues(Plugin):
             settings.reclaims,
         )
 
-    def _nominated(
-        self, pod: Pod, facts: PodFacts, claimant: Claimant, plan: Plan, leaving: set[str]
-    ) -> Nomination | Answer:
-        node_name = plan.places[pod.uid].node_name
-        victims = tuple(victim.uid for victim in plan.victims)
+    def _as_planned(self, pod: Pod, promise: Promise) -> Nomination | None:
+        """Return the pod's place by the plan that was made for its group, None where that is of no use.
+
+        An answer that came too late is dropped, and so is a proposal for a pod that would not fit: evictions
+        that did not begin until the next attempt are planned anew.
+        """
+        if not promise.victims or pod.uid not in promise.places:
+            return None
+        again = promise.note_asked(pod.uid, current_call().key.attempt)
+        if again and not promise.begun:
+            return None
+        return Nomination(promise.places[pod.uid].node_name, tuple(promise.staying) if again else ())
+
+    def _nominated(self, pod: Pod, promise: Promise) -> Nomination | Answer:
+        """Hold what is promised; victims of which no deletion was seen are named, some of them once more."""
+        node_name, victims = promise.places[pod.uid].node_name, tuple(sorted(promise.staying))
         if current_call().shadow:
             return Nomination(node_name, victims)  # no pod leaves for it
-        places = plan.places | self.cluster.held_by(facts.group)
-        waits_for = leaving | set(victims)
-        self.cluster.promises.give(
-            Promise(
-                claimant.key, claimant.queue, claimant.priority, places, waits_for, reclaimed=plan.reclaimed
-            )
-        )
-        if not victims and claimant.key == pod.uid:
+        promise.note_asked(pod.uid, current_call().key.attempt)
+        self.cluster.promises.give(promise)
+        if not victims and promise.key == pod.uid:
             return ON_ITS_WAY
         if victims:
             self.clock.after(self.cluster.patience, self._promise_over)
@@ -324,11 +346,17 @@ class Queues(Plugin):
                 return [True] * len(pods)
         elif event.new is not None:
             return [self._same_tree(gone, pod) for pod in pods]
-        return [self._may_fit(pod) for pod in pods]
+        answers: dict[Hashable, bool] = {}
+        return [self._may_fit(pod, answers) for pod in pods]
 
-    def _may_fit(self, pod: Pod) -> bool:
-        answer = self.pre_filter(pod)
-        return answer is SKIP
+    def _may_fit(self, pod: Pod, answers: dict[Hashable, bool]) -> bool:
+        """Return whether its queue has room for the pod, which is the same for equal pods of a group."""
+        waiting = self.cluster.waiting.by_uid.get(pod.uid)
+        alone = waiting is None or pod.uid in self.cluster.promises.by_key
+        kind = pod.uid if waiting is None or alone else waiting.kind
+        if kind not in answers:
+            answers[kind] = self.pre_filter(pod) is SKIP
+        return answers[kind]
 
     def _same_tree(self, changed: Pod, pod: Pod) -> bool:
         registry = self.cluster.registry

@@ -44,7 +44,19 @@ class Promise:
     awaited_since: float | None = None
     staying: set[str] = field(default_factory=set)
     """The victims of which no deletion was seen yet."""
-    given: float = 0.0
+    given: float | None = None
+    """Since when it is held, by the clock of `Promises`; None: not yet."""
+    begun: bool = False
+    """Whether a deletion of a victim was seen: an answer that comes too late, or is refused, has none."""
+    _asked: dict[str, int] = field(default_factory=dict)
+
+    def note_asked(self, uid: str, attempt: int) -> bool:
+        """Note that a pod was asked about; return whether it was in an attempt before this one."""
+        again = self._asked.get(uid, attempt) != attempt
+        if again:
+            self._asked.clear()
+        self._asked[uid] = attempt
+        return again
 
 
 @dataclass(slots=True)
@@ -63,9 +75,10 @@ class Promises:
 
     def give(self, promise: Promise) -> None:
         """Hold places for a pod or a group."""
-        promise.given, promise.staying = self.now(), set(promise.victims)
+        if promise.given is None:
+            promise.given = self.now()
         if not promise.victims:
-            promise.awaited_since = promise.given
+            promise.awaited_since = self.now()
         self.by_key[promise.key] = promise
 
     def take(self, key: Hashable) -> Promise | None:
@@ -91,6 +104,7 @@ class Promises:
     def victim_leaving(self, uid: str) -> None:
         """Note that a pod was deleted, and is ending."""
         for promise in self.by_key.values():
+            promise.begun |= uid in promise.staying
             promise.staying.discard(uid)
 
     def victim_gone(self, uid: str) -> bool:
@@ -100,7 +114,7 @@ class Promises:
             if uid in promise.victims:
                 promise.victims.discard(uid)
                 promise.staying.discard(uid)
-                found = True
+                found = promise.begun = True
                 if not promise.victims:
                     promise.awaited_since = self.now()
         return found
@@ -128,7 +142,7 @@ class Promises:
 
     def _expired(self, promise: Promise) -> None:
         del self.by_key[promise.key]
-        if promise.victims and promise.staying == promise.victims:
+        if promise.victims and not promise.begun:
             return  # none of them was evicted: the scheduler found that the pod would not fit
         before = self._pauses.pop(promise.key, None)
         count = 1 if before is None else before.count + 1

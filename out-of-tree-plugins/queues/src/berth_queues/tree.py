@@ -14,7 +14,7 @@ Source: Kueue's hierarchical cohorts (KEP-79), whose arithmetic this is.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from berth_queues.amounts import Amounts, add
+from berth_queues.amounts import Amounts
 
 MAX_DEPTH = 8
 """Levels of a tree: what a queue costs grows with them."""
@@ -112,7 +112,10 @@ class Queue:
             while delta:
                 before = each.used.get(resource, 0)
                 after = before + delta
-                add(each.used, {resource: delta})
+                if after:
+                    each.used[resource] = after
+                else:
+                    each.used.pop(resource, None)
                 if each.parent is None:
                     break
                 kept = each.kept(resource)

@@ -6,7 +6,7 @@ waiting --placed--> counts as used --removed--> waiting (the attempt failed), or
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from berth_queues.amounts import Amounts, add
@@ -40,6 +40,11 @@ class WaitingPod:
     def before_others(self) -> bool:
         """Return whether pods behind it count it."""
         return not (self.placed or self.in_vain)
+
+    @property
+    def kind(self) -> Hashable:
+        """Return what a queue's room for the pod depends on: equal for equal pods of a group, or of none."""
+        return self.namespace, self.queue, self.group, self.priority, frozenset(self.amounts.items())
 
     def same(self, other: "WaitingPod") -> bool:
         """Return whether the other is the same pod as it was."""
