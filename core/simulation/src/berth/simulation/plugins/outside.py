@@ -25,9 +25,12 @@ class Outside:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="plugins of a simulation")
         self._runner = asyncio.Runner()
+        self.runs = 0
+        """How many coroutines were run."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What comes of it. Raises: what it raises."""
+        self.runs += 1
         return self._thread.submit(self._runner.run, work).result()
 
     def __enter__(self) -> Self:

@@ -36,6 +36,8 @@ HEAR_SECONDS = 1.0
 MAX_LOST = 10
 """After so many things that a plugin says it has said, and that never came, it is not waited for again."""
 MICROS = 1_000_000
+Heard = list[tuple[int, bool]]
+"""For each plugin the newest step of its state, and whether it is there."""
 
 
 class OutsideCaller(Caller, msgspec.Struct, frozen=True, eq=False):
@@ -135,6 +137,10 @@ class OutsideHost(PluginHost):
         except TimeoutError:
             self._heard[name] = number
             self._lost[name] += 1
+
+    def heard(self) -> Heard:
+        """What plugins have been sent, but for the calls."""
+        return [(each.feed.generation, each.connection.ready) for each in self.versions.values()]
 
     def caller(self, version: PluginVersion, profile: str) -> Caller:
         """What calls that version in the name of that profile."""

@@ -38,7 +38,7 @@ from berth.simulation.cluster.state import ClusterState
 from berth.simulation.cluster.virtual_time import Spawn
 from berth.simulation.errors import PluginsError
 from berth.simulation.plugins.outside import Outside
-from berth.simulation.plugins.outside_host import MICROS, OutsideExtender, OutsideHost
+from berth.simulation.plugins.outside_host import MICROS, Heard, OutsideExtender, OutsideHost
 from berth.simulation.plugins.plugin_calls import CallCounts, PluginUse
 from berth.simulation.plugins.plugin_settings import SimulatedSidecars
 from berth.simulation.plugins.plugin_state import StateError, read_state
@@ -96,6 +96,10 @@ class OutsidePlugins:
         self._breathed = SYSTEM_CLOCK.monotonic()
         self._moves, self._moved_at = 0, 0.0
         """How often plugins were given their moment at this virtual time."""
+        self._heard_out = False
+        """Whether plugins had nothing to say at two moments since the last change or call."""
+        self._heard: tuple[int, Heard] = (0, [])
+        """What they had been asked and sent by the last moment."""
         self._alarm: asyncio.TimerHandle | None = None
         """What wakes plugins, at the virtual time `_alarm_micros`."""
         self._alarm_micros: int | None = None
@@ -234,10 +238,21 @@ class OutsidePlugins:
         self._moves, self._moved_at = (self._moves + 1 if now == self._moved_at else 0), now
         if self._moves > MAX_MOVES:
             return False
+        nothing_new = not self._host.moved and self._heard == (self._outside.runs, self._host.heard())
+        if nothing_new and self._heard_out and self._timers_ahead(self._host):
+            return False
         self._outside.run(self._in_step(self._host))
         self._breathed = SYSTEM_CLOCK.monotonic()
         moved, self._host.moved = self._host.moved, False
+        silent = nothing_new and not moved and not self._host.speaks_in_real_time
+        self._heard_out = silent and (self._heard_out or self._moves == 0)
+        self._heard = self._outside.runs, self._host.heard()
         return self._set_alarm(self._host.wake_at_micros) or moved
+
+    def _timers_ahead(self, host: OutsideHost) -> bool:
+        """Whether plugins that have been heard out are not to be said the time yet."""
+        wake = host.wake_at_micros
+        return wake is None or (self._alarm_micros == wake and host.unix_micros() < wake)
 
     def _set_alarm(self, unix_micros: int | None) -> bool:
         """Wake plugins at that time and no other; whether that is another time than before."""
@@ -281,6 +296,8 @@ class OutsidePlugins:
             self._breathed = SYSTEM_CLOCK.monotonic()
 
     async def _in_step(self, host: OutsideHost) -> None:
+        if self._heard_out:
+            await host.say_time()  # What changes now is seen now, however long nothing was said.
         await host.in_step(IN_STEP_SECONDS)
         await host.say_time()
         if host.speaks_in_real_time:
