@@ -13,6 +13,7 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import click
@@ -53,6 +54,7 @@ def imported(text):
     return names
 
 
+@cache
 def nearest(root=ROOT):
     """The test files of each module, those of its name first, then those that import the fewest modules.
 
