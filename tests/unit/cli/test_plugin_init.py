@@ -71,9 +71,15 @@ def test_go(tmp_path):
 
 @needs_cargo
 def test_rust(tmp_path):
-    """The Rust project's tests pass against the SDK at a path."""
+    """The Rust project's tests pass against the SDK at a path; its copy has all that the SDK is built of."""
     project = make(tmp_path, "rust", "--sdk", str(RUST_SDK))
     shutil.copy(RUST_SDK / "template/Cargo.lock", project)  # versions that are at hand already
+    built_of = [RUST_SDK / "Cargo.toml", *(path for path in RUST_SDK.glob("src/**/*") if path.is_file())]
+    copied = {path: project / "sdk" / path.relative_to(RUST_SDK) for path in built_of}
+    assert [] == [path for path, copy in copied.items() if copy.read_bytes() != path.read_bytes()]
+    # Of the same files: at its own path the SDK is built once for all tests.
+    manifest = project / "Cargo.toml"
+    manifest.write_text(manifest.read_text().replace('path = "sdk"', f'path = "{RUST_SDK}"'))
 
     done = run_cargo("test", folder=project, capture=True)
 

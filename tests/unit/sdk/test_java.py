@@ -10,19 +10,18 @@ from berth.config.out_of_tree.sidecars import PluginTls
 from berth.conformance import CheckOutcome, VerifyOptions, chosen, verify
 from berth.conformance.subject import PluginUnreachableError
 from berth.demo.surface import Surface
-from tests.java_toolchain import JAVA_SDK, MODULES, ROOT, TEMPLATE, install, missing, program, run_mvn
+from tests.java_toolchain import JAVA_SDK, TEMPLATE, install, missing, program, run_mvn
 from tests.suite import PATIENCE_SECONDS
 from tests.unit.extender.test_tls import self_signed
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_module(module):
-    """A module's own tests pass; `make lint` looks at its format."""
+def test_modules():
+    """The own tests of all modules pass, in one run of Maven; `make lint` looks at their format."""
     install()
 
-    done = run_mvn("test", folder=module)
+    done = run_mvn("test", "--fail-at-end")
 
     assert 0 == done.returncode, done.stdout
 
