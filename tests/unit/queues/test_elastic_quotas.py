@@ -142,11 +142,11 @@ def test_several_quotas():
     quotas = Quotas()
     assert quotas.put(key("a", "x"), msgspec.json.encode(cpu(1)))
     assert not quotas.put(key("a", "y"), msgspec.json.encode(cpu(2)))
-    assert "x" == quotas.by_namespace["a"].name
+    assert "x" == quotas.counting["a"].name
     assert quotas.put(key("a", "x"), msgspec.json.encode(quota({"cpu": "much"})))
-    assert "y" == quotas.by_namespace["a"].name
+    assert "y" == quotas.counting["a"].name
     assert not quotas.put(key("b"), b'{"spec": []}')
-    assert {"a"} == set(quotas.by_namespace)
+    assert {"a"} == set(quotas.counting)
 
 
 def test_what_a_pod_asks_for():

@@ -7,13 +7,13 @@ default-quota`.
 Source: koordinator apis/extension/elastic_quota.go (v1.6).
 """
 
-import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from berth_queues.amounts import Amounts, read_amounts
+from berth_queues.competing import CompetingQuotas
 from berth_queues.tree import QueueSpec
 from berth_sdk import ObjectKey, WatchedResource
 
@@ -23,8 +23,6 @@ POD_LABEL = PREFIX + "name"
 ROOT_NAME = "koordinator-root-quota"
 SYSTEM_NAMES = frozenset({"koordinator-system-quota", "koordinator-default-quota"})
 MAX_NAMESPACES = 256
-
-log = logging.getLogger(__name__)
 
 
 def queue_name(quota: str) -> str:
@@ -66,68 +64,37 @@ _quantities = msgspec.json.Decoder(dict[str, str | int | float])
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
-@dataclass
-class KoordinatorQuotas:
+class KoordinatorQuotas(CompetingQuotas[KoordinatorQuota]):
     """The quotas there are, by name; of several with one name the one whose namespace comes first counts."""
 
-    by_name: dict[str, KoordinatorQuota] = field(default_factory=dict)
-    _all: dict[str, dict[str, KoordinatorQuota]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        super().__init__(read, lambda key: (key.name, key.namespace))
 
     def put(self, key: ObjectKey, source: bytes) -> bool:
-        """Take over a quota; whether that changes what counts."""
-        if key.name in SYSTEM_NAMES:
-            return False
-        try:
-            quota = read(key, source)
-        except (msgspec.MsgspecError, ValueError) as error:
-            log.warning("quota ignored quota=%s err=%s", f"{key.namespace}/{key.name}", error)
-            return self.remove(key)
-        self._all.setdefault(key.name, {})[key.namespace] = quota
-        return self._choose(key.name)
-
-    def remove(self, key: ObjectKey) -> bool:
-        """Forget a quota; whether that changes what counts."""
-        self._all.get(key.name, {}).pop(key.namespace, None)
-        return self._choose(key.name)
-
-    def clear(self) -> None:
-        """Forget all of them."""
-        self.by_name.clear()
-        self._all.clear()
+        """Take over a quota, unless it is one of koordinator's own; whether that changes what counts."""
+        return key.name not in SYSTEM_NAMES and super().put(key, source)
 
     def namespaces(self) -> dict[str, str]:
         """Return the quota of each namespace that one names, the first by name."""
         found: dict[str, str] = {}
-        for name in sorted(self.by_name):
-            for namespace in self.by_name[name].namespaces:
+        for name in sorted(self.counting):
+            for namespace in self.counting[name].namespaces:
                 found.setdefault(namespace, name)
         return found
 
     def specs(self) -> Iterable[QueueSpec]:
         """Yield the quotas as queues, and the root that those without a parent are below."""
-        if not self.by_name:
+        if not self.counting:
             return
         children: dict[str, dict[str, int]] = {}
-        for quota in self.by_name.values():
+        for quota in self.counting.values():
             sums = children.setdefault(quota.parent, {})
             for resource, amount in quota.min.items():
                 sums[resource] = sums.get(resource, 0) + amount
-        if ROOT_NAME not in self.by_name:
+        if ROOT_NAME not in self.counting:
             yield QueueSpec(queue_name(ROOT_NAME), owns_nodes=True)
-        for name, quota in self.by_name.items():
+        for name, quota in self.counting.items():
             yield _spec(name, quota, children.get(name, {}))
-
-    def _choose(self, name: str) -> bool:
-        there = self._all.get(name, {})
-        if not there:
-            self._all.pop(name, None)
-        if len(there) > 1:
-            log.warning("several quotas of one name, that of the first namespace counts quota=%s", name)
-        before = self.by_name.pop(name, None)
-        chosen = there[min(there)] if there else None
-        if chosen is not None:
-            self.by_name[name] = chosen
-        return chosen != before
 
 
 def _spec(name: str, quota: KoordinatorQuota, of_children: Amounts) -> QueueSpec:

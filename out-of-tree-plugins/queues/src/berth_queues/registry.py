@@ -98,7 +98,7 @@ class Registry:
         if wanted is not None:
             return object_name(wanted)
         quota = labels.get(POD_LABEL)
-        if quota is not None and quota in self.koordinator.by_name:
+        if quota is not None and quota in self.koordinator.counting:
             return koordinator_name(quota)
         if namespace not in self._of_namespace:
             self._of_namespace[namespace] = self._by_namespace(namespace)
@@ -129,17 +129,17 @@ class Registry:
         found = self.objects.of_namespace(namespace)
         if found:
             return object_name(found)
-        if namespace in self.quotas.by_namespace:
-            return self.quotas.by_namespace[namespace].queue
+        if namespace in self.quotas.counting:
+            return self.quotas.counting[namespace].queue
         if namespace in self._koordinator_namespaces:
             return koordinator_name(self._koordinator_namespaces[namespace])
         return namespace_queue(namespace)
 
     def _built(self) -> Tree:
         specs: dict[str, QueueSpec] = {spec.name: spec for spec in self.objects.specs()}
-        if self.quotas.by_namespace:
+        if self.quotas.counting:
             specs[ROOT.name] = ROOT
-        for namespace, quota in self.quotas.by_namespace.items():
+        for namespace, quota in self.quotas.counting.items():
             specs[quota.queue] = quota.spec(self.weight(namespace))
         specs.update((spec.name, spec) for spec in self.koordinator.specs())
         tree = Tree(specs, self.offered)

@@ -30,7 +30,7 @@ def statuses(cluster: Cluster) -> list[Status]:
         status = {"message": message} if queue is None else _of_queue(cluster, queue, shares)
         found.append(Status(_key(QUEUES, "", name), status))
     for quota in registry.quotas.all():
-        used = registry.used(quota.queue) if quota == registry.quotas.by_namespace[quota.namespace] else {}
+        used = registry.used(quota.queue) if quota == registry.quotas.counting[quota.namespace] else {}
         named_resources = sorted({*quota.min, *quota.max})
         status = {"used": {name: written(name, used.get(name, 0)) for name in named_resources}}
         found.append(Status(_key(ELASTIC_QUOTAS, quota.namespace, quota.name), status))

@@ -88,7 +88,6 @@ class DeviceOffers:
         self._names = DeviceClassNames(listers.device_classes)
         self._slices = listers.slice_tracker
         self._supply = Supply(Inventory(()), DeviceUsage(listers.claim_tracker), Features())
-        self._inventory_of = 0
         self._counts: BoundedCache[tuple[str, ...], _Counts] = BoundedCache(MAX_BYTES)
         """By the selectors of a class."""
 
@@ -104,12 +103,8 @@ class DeviceOffers:
 
         Where a selector fails on a node's devices, these do not count.
         """
-        inventory = self._supply.inventory
-        if self._inventory_of != self._slices.generation:
-            inventory = Inventory(self._slices, inventory)
-            self._inventory_of = self._slices.generation
-        self._supply.refresh(inventory)
-        groups = at_once(inventory.groups(nodes))
+        self._supply.refresh(self._slices)
+        groups = at_once(self._supply.inventory.groups(nodes))
         return {name: self._amounts(name, behind, nodes, groups) for name, behind in classes.items()}
 
     def _amounts(self, name: str, behind: DeviceClass, nodes: Snapshot, groups: Ints) -> Amounts:

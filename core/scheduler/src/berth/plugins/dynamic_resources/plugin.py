@@ -115,7 +115,6 @@ class DynamicResources(
         self._made = MadeClaims(listers.resource_claims)
         usage = DeviceUsage(self._claims, self._features.capacity)
         self._supply = Supply(Inventory(()), usage, self._features)
-        self._inventory_of = 0
         self._known = KnownAnswers()
         self._hints = DeviceHints(self._pod_claims)
         self._binder = ClaimBinder(handle, stamped=reported, timeout_seconds=self._binding_seconds)
@@ -230,11 +229,7 @@ class DynamicResources(
         return Allocated(index, selector, over, preference_of(claim))
 
     def _refreshed(self) -> Supply:
-        slices, inventory = self.handle.listers.slice_tracker, self._supply.inventory
-        if self._inventory_of != slices.generation:
-            inventory = Inventory(slices, inventory)
-            self._inventory_of = slices.generation
-        self._supply.refresh(inventory)
+        self._supply.refresh(self.handle.listers.slice_tracker)
         return self._supply
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:

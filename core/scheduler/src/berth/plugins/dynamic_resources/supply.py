@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from berth.config.releases.rules import DEFAULT_RULES, Rules
+from berth.framework.mirrors.slice_tracker import SliceTracker
 from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules, Consumed, consumed
@@ -56,6 +57,7 @@ class Supply:
     def __init__(self, inventory: Inventory, usage: DeviceUsage, features: Features) -> None:
         self.usage = usage
         self.features = features
+        self._slices_seen = 0
         self._begin(inventory)
 
     def _begin(self, inventory: Inventory) -> None:
@@ -72,11 +74,12 @@ class Supply:
         self._changed_at: Ints = np.zeros(0, dtype=np.int64)
         self._follow((*self.usage.holders, *self.usage.consumed))
 
-    def refresh(self, inventory: Inventory) -> None:
-        """Take in what changed since the last time."""
+    def refresh(self, slices: SliceTracker) -> None:
+        """Follow what changed of slices and claims since the last time."""
         changed = self.usage.refresh()
-        if inventory is not self.inventory:
-            self._begin(inventory)
+        if self._slices_seen != slices.generation:
+            self._slices_seen = slices.generation
+            self._begin(Inventory(slices, self.inventory))
         elif changed:
             self._follow(changed)
 
