@@ -2,7 +2,14 @@
 
 import pytest
 
-from berth.framework.cluster_event import FORCE_ACTIVATE, ActionType, ClusterEvent, EventResource
+from berth.framework.cluster_event import (
+    FORCE_ACTIVATE,
+    ActionType,
+    ClusterEvent,
+    ConcernedPods,
+    EventResource,
+    QueueingHint,
+)
 from tests.unit.queue.kit import (
     CLAIM_ADD,
     NODE_ADD,
@@ -206,3 +213,31 @@ def test_node_update_bits_match_one_by_one():
     bench.queue.move_all(NODE_LABEL, None, None)
 
     assert bench.where(record.pod) == "active"
+
+
+class OfOnePod:
+    """A hint that knows whom an event concerns: the pod of that name, and all with the label."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, pod, *_objects):
+        self.asked.append(pod.name)
+        return QueueingHint.QUEUE
+
+    def concerned(self, _old, new):
+        return ConcernedPods(f"default/{new}", lambda template: new in template.labels)
+
+
+def test_only_pods_that_an_event_concerns_are_asked_about():
+    """All of them where one's template says so."""
+    hint = OfOnePod()
+    bench = a_bench([Rejector("A", {CLAIM_ADD: hint})])
+    for i in range(4):
+        bench.pooled(f"p{i}", requests={"cpu": f"{i + 1}"}, labels={"team": "x"} if i == 3 else {})
+    bench.queue.move_all(CLAIM_ADD, None, "p1")
+    assert ["p1"] == hint.asked
+    bench.queue.move_all(CLAIM_ADD, None, "gone")
+    assert ["p1"] == hint.asked
+    bench.queue.move_all(CLAIM_ADD, None, "team")
+    assert {"p0", "p2", "p3"} == set(hint.asked[1:])

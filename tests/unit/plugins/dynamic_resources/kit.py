@@ -51,8 +51,8 @@ def request(name="r0", **exactly):
     return {"name": name, "exactly": {"deviceClassName": "gpu", **exactly}}
 
 
-def make_claim(name="c0", requests=None, *, status=None, uid="", owner="", **devices):
-    owners = [{"controller": True, "uid": owner}] if owner else []
+def make_claim(name="c0", requests=None, *, status=None, uid="", owner="", owner_kind="Pod", **devices):
+    owners = [{"controller": True, "kind": owner_kind, "name": owner, "uid": owner}] if owner else []
     document = {
         "metadata": {
             "name": name,

@@ -14,6 +14,7 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import Code
 from berth.objects.pods.pod_spec import Container, PodResourceClaim, Resources
 from berth.plugins.dynamic_resources import DynamicResources
+from berth.plugins.dynamic_resources.hints import AfterClaimChange
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -468,10 +469,37 @@ def test_the_newest_class_backs_a_resource():
 )
 def test_claim_hints(old, new, hint):
     """Conformance vectors of 9.5."""
-    hints = Cluster(claims=[make_claim()]).plugin._hints
+    after_claim_change = AfterClaimChange(Cluster(claims=[make_claim()]).plugin._pod_claims)
 
-    assert QueueingHint[hint] is hints.after_claim_change(claiming("c0"), old, new)
-    assert QueueingHint.SKIP is hints.after_claim_change(claiming("c0", "missing"), old, new)
+    assert QueueingHint[hint] is after_claim_change(claiming("c0"), old, new)
+    assert QueueingHint.SKIP is after_claim_change(claiming("c0", "missing"), old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "named"),
+    [
+        pytest.param(None, make_claim(owner="p0"), "default/p0", True, id="made for a pod"),
+        pytest.param(None, make_claim("c9"), "", False, id="without owner"),
+        pytest.param(make_claim(), allocated("c0", ("s0", "a")), "", True, id="allocated"),
+    ],
+)
+def test_a_claim_concerns_its_own_pods(old, new, key, named):
+    """The pod that it was made for, and those that name it: others are not asked."""
+    cluster = Cluster(claims=[new])
+    concerned = AfterClaimChange(cluster.plugin._pod_claims).concerned(old, new)
+
+    assert (key, named) == (concerned.key, concerned.by_template(claiming("c0").template))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(allocated("c9", ("s0", "a")), make_claim("c9"), id="devices are free"),
+        pytest.param(None, make_claim(owner_kind="PodGroup", owner="g"), id="a group's"),
+    ],
+)
+def test_a_claim_that_may_help_any_pod(old, new):
+    assert AfterClaimChange(Cluster().plugin._pod_claims).concerned(old, new) is None
 
 
 def test_hints_for_generated_claims():

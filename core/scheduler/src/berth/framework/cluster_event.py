@@ -7,11 +7,12 @@ Source: staging/src/k8s.io/kube-scheduler/framework/types.go ClusterEvent; pkg/s
 from collections.abc import Callable
 from enum import Enum, IntFlag, StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod_template import PodTemplate
 
 
 class EventResource(StrEnum):
@@ -153,6 +154,17 @@ class QueueingHint(Enum):
 
 QueueingHintFn = Callable[[Pod, Any, Any], QueueingHint]
 """(waiting pod, old object or None, new object or None) -> hint; an exception counts as QUEUE."""
+
+
+class ConcernedPods(NamedTuple):
+    """The only waiting pods that an event may help, where that is known without asking about each.
+
+    That is the pod of this key, "" for none, and all pods whose template says so. A hint that has a method
+    `concerned(old, new)` gives them, or None where it has to be asked about each pod.
+    """
+
+    key: str
+    by_template: Callable[[PodTemplate], bool]
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):

@@ -4,12 +4,14 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Eve
 v1.36).
 """
 
+from functools import partial
 from typing import Any
 
 from berth.framework.cluster_event import (
     ActionType,
     ClusterEvent,
     ClusterEventWithHint,
+    ConcernedPods,
     EventResource,
     QueueingHint,
 )
@@ -17,6 +19,7 @@ from berth.objects.devices.devices import DeviceClass
 from berth.objects.devices.resource_claims import ResourceClaim
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_requests import pod_requests
+from berth.objects.pods.pod_template import PodTemplate
 from berth.plugins.dynamic_resources.claims import PodClaims, UnresolvedClaimError
 from berth.plugins.queueing import expected, is_own, maybe, queue_if
 
@@ -26,6 +29,57 @@ CLAIM_DELETED = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
 CLASS_DELETED = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.DELETE)
 SLICE_DELETED = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.DELETE)
 NODES = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+
+
+class AfterClaimChange:
+    """QUEUE where any claim gave devices back, or one of the pod's own is another, or has another status.
+
+    A claim that was made anew may come as a change of the one before (kubernetes/kubernetes#140831).
+    """
+
+    def __init__(self, claims: PodClaims) -> None:
+        self._claims = claims
+
+    def __call__(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """Whether the event may help the pod."""
+        before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
+        try:
+            own = self._claims.of(pod)
+        except UnresolvedClaimError:
+            return QueueingHint.SKIP
+        if _gave_back(before, after):
+            return QueueingHint.QUEUE
+        if all(claim.uid != after.uid for claim in own):
+            return QueueingHint.SKIP
+        return queue_if(before is None or (before.uid, before.status) != (after.uid, after.status))
+
+    def concerned(self, old: Any, new: Any) -> ConcernedPods | None:
+        """The pod that the claim was made for, and pods that name it: most claims are one pod's.
+
+        Thousands of pods may wait for their claims, each of which comes, and changes, for itself.
+        """
+        if not isinstance(new, ResourceClaim):
+            return None
+        before, after = maybe(ResourceClaim, old), new
+        owner = next((each for each in after.metadata.owner_references if each.controller), None)
+        if _gave_back(before, after) or (owner is not None and owner.kind == "PodGroup"):
+            return None
+        key = "" if owner is None else f"{after.namespace}/{owner.name}"
+        return ConcernedPods(key, partial(_names, after))
+
+
+def _gave_back(before: ResourceClaim | None, after: ResourceClaim) -> bool:
+    """Whether devices are free that the claim had before."""
+    allocated = None if before is None else before.allocation
+    return allocated is not None and allocated != after.allocation
+
+
+def _names(claim: ResourceClaim, template: PodTemplate) -> bool:
+    """Whether pods of the template name the claim, as one that is not made for them."""
+    named = template.spec.resource_claims
+    return template.namespace == claim.namespace and any(
+        entry.resource_claim_name == claim.name for entry in named
+    )
 
 
 class DeviceHints:
@@ -40,7 +94,7 @@ class DeviceHints:
         return [
             ClusterEventWithHint(ClusterEvent(EventResource.NODE, NODES)),
             ClusterEventWithHint(
-                ClusterEvent(EventResource.RESOURCE_CLAIM, ADD_OR_UPDATE), self.after_claim_change
+                ClusterEvent(EventResource.RESOURCE_CLAIM, ADD_OR_UPDATE), AfterClaimChange(self._claims)
             ),
             ClusterEventWithHint(CLAIM_DELETED, after_claim_deletion),
             ClusterEventWithHint(POD_GONE, after_pod_gone),
@@ -50,22 +104,6 @@ class DeviceHints:
             ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, ADD_OR_UPDATE)),
             ClusterEventWithHint(SLICE_DELETED),
         ]
-
-    def after_claim_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """QUEUE where any claim gave devices back, or one of the pod's own is another, or has another status.
-
-        A claim that was made anew may come as a change of the one before (kubernetes/kubernetes#140831).
-        """
-        before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
-        try:
-            own = self._claims.of(pod)
-        except UnresolvedClaimError:
-            return QueueingHint.SKIP
-        if before is not None and before.allocation is not None and before.allocation != after.allocation:
-            return QueueingHint.QUEUE
-        if all(claim.uid != after.uid for claim in own):
-            return QueueingHint.SKIP
-        return queue_if(before is None or (before.uid, before.status) != (after.uid, after.status))
 
     def after_claims_generated(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """QUEUE where it is the waiting pod, and all of its claims are there now."""

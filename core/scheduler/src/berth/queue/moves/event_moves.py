@@ -74,7 +74,11 @@ class EventMoves:
             if not self._strategies.may_help(group, gating_events, event):
                 continue
             hint = self._strategies.hint_for_all(group, event, old, new)
-            if hint is None:
+            concerned = self._strategies.concerned(group, event, old, new) if hint is None else None
+            among = None if concerned is None else self._sub_queues.pool.among(group, concerned)
+            if among is not None:
+                found += [(record,) for record in among if predicate is None or predicate(record.pod)]
+            elif hint is None:
                 apart = self._strategies.distinguishes_pods(group, event)
                 found += _alone(kinds, predicate) if apart else _alike(kinds, predicate, own_key)
             elif hint is QueueingHint.ASK:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from berth.framework.clock import Clock
-from berth.framework.cluster_event import ClusterEvent, QueueingHint
+from berth.framework.cluster_event import ClusterEvent, ConcernedPods, QueueingHint, QueueingHintFn
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pods.pod import Pod
 from berth.queue.pools.unschedulable_pods import Group
@@ -60,13 +60,23 @@ class RequeueStrategies:
 
     def hint_for_all(self, group: Group, event: ClusterEvent, old: Any, new: Any) -> QueueingHint | None:
         """What the only plugin that rejected a group says for all its pods alike; None where they differ."""
+        of_all = getattr(self._only_hint(group, event), "of_all", None)
+        hint: QueueingHint | None = of_all(old, new) if of_all is not None else None
+        return hint
+
+    def concerned(self, group: Group, event: ClusterEvent, old: Any, new: Any) -> ConcernedPods | None:
+        """The only pods that the event may help, as the only plugin that rejected the group knows them."""
+        find = getattr(self._only_hint(group, event), "concerned", None)
+        concerned: ConcernedPods | None = find(old, new) if find is not None else None
+        return concerned
+
+    def _only_hint(self, group: Group, event: ClusterEvent) -> QueueingHintFn | None:
+        """The hint of the only plugin that rejected the group, if it has one for the event."""
         profile = self._profiles.get(group.scheduler_name)
         if event.wildcard or profile is None or len(group.rejectors) != 1:
             return None
         hints = profile.hints.matching(event).hints.get(next(iter(group.rejectors)), ())
-        of_all = getattr(hints[0], "of_all", None) if len(hints) == 1 else None
-        hint: QueueingHint | None = of_all(old, new) if of_all is not None else None
-        return hint
+        return hints[0] if len(hints) == 1 else None
 
     def distinguishes_pods(self, group: Group, event: ClusterEvent) -> bool:
         """Whether a plugin that rejected the group may answer differently for pods of one kind."""
