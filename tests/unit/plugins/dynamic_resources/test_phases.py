@@ -14,7 +14,11 @@ from berth.framework.cluster_event import QueueingHint
 from berth.framework.status import Code
 from berth.objects.pods.pod_spec import Container, PodResourceClaim, Resources
 from berth.plugins.dynamic_resources import DynamicResources
-from berth.plugins.dynamic_resources.hints import AfterClaimChange
+from berth.plugins.dynamic_resources.hints import (
+    concerned_by_change,
+    concerned_by_deletion,
+    concerned_by_pod,
+)
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -469,10 +473,10 @@ def test_the_newest_class_backs_a_resource():
 )
 def test_claim_hints(old, new, hint):
     """Conformance vectors of 9.5."""
-    after_claim_change = AfterClaimChange(Cluster(claims=[make_claim()]).plugin._pod_claims)
+    hints = Cluster(claims=[make_claim()]).plugin._hints
 
-    assert QueueingHint[hint] is after_claim_change(claiming("c0"), old, new)
-    assert QueueingHint.SKIP is after_claim_change(claiming("c0", "missing"), old, new)
+    assert QueueingHint[hint] is hints.after_claim_change(claiming("c0"), old, new)
+    assert QueueingHint.SKIP is hints.after_claim_change(claiming("c0", "missing"), old, new)
 
 
 @pytest.mark.parametrize(
@@ -485,8 +489,7 @@ def test_claim_hints(old, new, hint):
 )
 def test_a_claim_concerns_its_own_pods(old, new, key, named):
     """The pod that it was made for, and those that name it: others are not asked."""
-    cluster = Cluster(claims=[new])
-    concerned = AfterClaimChange(cluster.plugin._pod_claims).concerned(old, new)
+    concerned = concerned_by_change(old, new)
 
     assert (key, named) == (concerned.key, concerned.by_template(claiming("c0").template))
 
@@ -499,7 +502,24 @@ def test_a_claim_concerns_its_own_pods(old, new, key, named):
     ],
 )
 def test_a_claim_that_may_help_any_pod(old, new):
-    assert AfterClaimChange(Cluster().plugin._pod_claims).concerned(old, new) is None
+    assert concerned_by_change(old, new) is None
+
+
+@pytest.mark.parametrize(
+    ("find", "old", "expected"),
+    [
+        pytest.param(concerned_by_deletion, make_claim(), False, id="a claim without devices"),
+        pytest.param(concerned_by_deletion, allocated("c9", ("s0", "a")), None, id="a claim with devices"),
+        pytest.param(concerned_by_pod, claiming("c0"), True, id="a pod that shares a claim"),
+        pytest.param(concerned_by_pod, claiming("c9"), False, id="a pod with another claim"),
+        pytest.param(concerned_by_pod, make_pod("p1"), False, id="a pod without claims"),
+    ],
+)
+def test_whom_a_deletion_concerns(find, old, expected):
+    """None where all pods are asked about, else whether a pod that names c0 is."""
+    concerned = find(old, None)
+
+    assert expected == (concerned and concerned.by_template(claiming("c0").template))
 
 
 def test_hints_for_generated_claims():

@@ -3,9 +3,10 @@
 Source: pkg/scheduler/framework/plugins, the functions that EventsToRegister names (Kubernetes v1.36).
 """
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
-from berth.framework.cluster_event import QueueingHint
+from berth.framework.cluster_event import ConcernedPods, QueueingHint, QueueingHintFn
 from berth.objects.pods.pod import Pod
 
 T = TypeVar("T")
@@ -13,6 +14,26 @@ T = TypeVar("T")
 
 class UnexpectedObjectError(TypeError):
     """An event about another kind of object than the hint was registered for."""
+
+
+Concerned = Callable[[Any, Any], ConcernedPods | None]
+
+
+class NarrowHint:
+    """A hint function that knows which pods an event may help: only these are asked about.
+
+    Thousands of pods may wait for objects of their own, each of which comes, and changes, for itself.
+    """
+
+    __slots__ = ("_ask", "concerned")
+
+    def __init__(self, ask: QueueingHintFn, concerned: Concerned) -> None:
+        self._ask = ask
+        self.concerned = concerned
+
+    def __call__(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """Whether the event may help the pod."""
+        return self._ask(pod, old, new)
 
 
 def expected(kind: type[T], obj: Any) -> T:

@@ -21,7 +21,7 @@ from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_requests import pod_requests
 from berth.objects.pods.pod_template import PodTemplate
 from berth.plugins.dynamic_resources.claims import PodClaims, UnresolvedClaimError
-from berth.plugins.queueing import expected, is_own, maybe, queue_if
+from berth.plugins.queueing import NarrowHint, expected, is_own, maybe, queue_if
 
 ADD_OR_UPDATE = ActionType.ADD | ActionType.UPDATE
 POD_GONE = ClusterEvent(EventResource.POD, ActionType.DELETE)
@@ -29,57 +29,6 @@ CLAIM_DELETED = ClusterEvent(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
 CLASS_DELETED = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.DELETE)
 SLICE_DELETED = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.DELETE)
 NODES = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
-
-
-class AfterClaimChange:
-    """QUEUE where any claim gave devices back, or one of the pod's own is another, or has another status.
-
-    A claim that was made anew may come as a change of the one before (kubernetes/kubernetes#140831).
-    """
-
-    def __init__(self, claims: PodClaims) -> None:
-        self._claims = claims
-
-    def __call__(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
-        """Whether the event may help the pod."""
-        before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
-        try:
-            own = self._claims.of(pod)
-        except UnresolvedClaimError:
-            return QueueingHint.SKIP
-        if _gave_back(before, after):
-            return QueueingHint.QUEUE
-        if all(claim.uid != after.uid for claim in own):
-            return QueueingHint.SKIP
-        return queue_if(before is None or (before.uid, before.status) != (after.uid, after.status))
-
-    def concerned(self, old: Any, new: Any) -> ConcernedPods | None:
-        """The pod that the claim was made for, and pods that name it: most claims are one pod's.
-
-        Thousands of pods may wait for their claims, each of which comes, and changes, for itself.
-        """
-        if not isinstance(new, ResourceClaim):
-            return None
-        before, after = maybe(ResourceClaim, old), new
-        owner = next((each for each in after.metadata.owner_references if each.controller), None)
-        if _gave_back(before, after) or (owner is not None and owner.kind == "PodGroup"):
-            return None
-        key = "" if owner is None else f"{after.namespace}/{owner.name}"
-        return ConcernedPods(key, partial(_names, after))
-
-
-def _gave_back(before: ResourceClaim | None, after: ResourceClaim) -> bool:
-    """Whether devices are free that the claim had before."""
-    allocated = None if before is None else before.allocation
-    return allocated is not None and allocated != after.allocation
-
-
-def _names(claim: ResourceClaim, template: PodTemplate) -> bool:
-    """Whether pods of the template name the claim, as one that is not made for them."""
-    named = template.spec.resource_claims
-    return template.namespace == claim.namespace and any(
-        entry.resource_claim_name == claim.name for entry in named
-    )
 
 
 class DeviceHints:
@@ -94,10 +43,11 @@ class DeviceHints:
         return [
             ClusterEventWithHint(ClusterEvent(EventResource.NODE, NODES)),
             ClusterEventWithHint(
-                ClusterEvent(EventResource.RESOURCE_CLAIM, ADD_OR_UPDATE), AfterClaimChange(self._claims)
+                ClusterEvent(EventResource.RESOURCE_CLAIM, ADD_OR_UPDATE),
+                NarrowHint(self.after_claim_change, concerned_by_change),
             ),
-            ClusterEventWithHint(CLAIM_DELETED, after_claim_deletion),
-            ClusterEventWithHint(POD_GONE, after_pod_gone),
+            ClusterEventWithHint(CLAIM_DELETED, NarrowHint(after_claim_deletion, concerned_by_deletion)),
+            ClusterEventWithHint(POD_GONE, NarrowHint(after_pod_gone, concerned_by_pod)),
             ClusterEventWithHint(ClusterEvent(EventResource.POD, generated), self.after_claims_generated),
             ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, ADD_OR_UPDATE)),
             ClusterEventWithHint(CLASS_DELETED, after_class_deletion),
@@ -105,11 +55,68 @@ class DeviceHints:
             ClusterEventWithHint(SLICE_DELETED),
         ]
 
+    def after_claim_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        """QUEUE where any claim gave devices back, or one of the pod's own is another, or has another status.
+
+        A claim that was made anew may come as a change of the one before (kubernetes/kubernetes#140831).
+        """
+        before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
+        try:
+            own = self._claims.of(pod)
+        except UnresolvedClaimError:
+            return QueueingHint.SKIP
+        if _gave_back(before, after):
+            return QueueingHint.QUEUE
+        if all(claim.uid != after.uid for claim in own):
+            return QueueingHint.SKIP
+        return queue_if(before is None or (before.uid, before.status) != (after.uid, after.status))
+
     def after_claims_generated(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """QUEUE where it is the waiting pod, and all of its claims are there now."""
         del old
         after = expected(Pod, new)
         return queue_if(is_own(pod, after) and self._claims.resolvable(after))
+
+
+def concerned_by_change(old: Any, new: Any) -> ConcernedPods | None:
+    """The pod that the claim was made for, and pods that name it.
+
+    All pods where the claim gave devices back, and where it is a group's.
+    """
+    before, after = maybe(ResourceClaim, old), expected(ResourceClaim, new)
+    owner = next((each for each in after.metadata.owner_references if each.controller), None)
+    if _gave_back(before, after) or (owner is not None and owner.kind == "PodGroup"):
+        return None
+    key = "" if owner is None else f"{after.namespace}/{owner.name}"
+    return ConcernedPods(key, partial(_names_any, after.namespace, frozenset({after.name})))
+
+
+def concerned_by_deletion(old: Any, new: Any) -> ConcernedPods | None:
+    """All pods, or none where the claim had no devices."""
+    del new
+    return None if expected(ResourceClaim, old).allocation is not None else NO_PODS
+
+
+def concerned_by_pod(old: Any, new: Any) -> ConcernedPods:
+    """Pods that name one of the pod's claims."""
+    del new
+    gone = expected(Pod, old)
+    names = _named(gone.template)
+    return ConcernedPods("", partial(_names_any, gone.namespace, names)) if names else NO_PODS
+
+
+def _gave_back(before: ResourceClaim | None, after: ResourceClaim) -> bool:
+    """Whether devices are free that the claim had before."""
+    allocated = None if before is None else before.allocation
+    return allocated is not None and allocated != after.allocation
+
+
+def _names_any(namespace: str, names: frozenset[str | None], template: PodTemplate) -> bool:
+    """Whether pods of the template name one of these claims, which are not made for them."""
+    return template.namespace == namespace and not names.isdisjoint(_named(template))
+
+
+NO_PODS = ConcernedPods("", lambda _: False)
 
 
 def after_claim_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -135,8 +142,8 @@ def after_pod_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """
     del new
     gone = expected(Pod, old)
-    return queue_if(gone.namespace == pod.namespace and not _named(gone).isdisjoint(_named(pod)))
+    return queue_if(_names_any(gone.namespace, _named(gone.template), pod.template))
 
 
-def _named(pod: Pod) -> frozenset[str | None]:
-    return frozenset(entry.resource_claim_name for entry in pod.spec.resource_claims) - {None}
+def _named(template: PodTemplate) -> frozenset[str | None]:
+    return frozenset(entry.resource_claim_name for entry in template.spec.resource_claims) - {None}

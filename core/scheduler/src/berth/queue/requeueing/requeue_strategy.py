@@ -67,7 +67,12 @@ class RequeueStrategies:
     def concerned(self, group: Group, event: ClusterEvent, old: Any, new: Any) -> ConcernedPods | None:
         """The only pods that the event may help, as the only plugin that rejected the group knows them."""
         find = getattr(self._only_hint(group, event), "concerned", None)
-        concerned: ConcernedPods | None = find(old, new) if find is not None else None
+        if find is None:
+            return None
+        try:
+            concerned: ConcernedPods | None = find(old, new)
+        except Exception:  # noqa: BLE001 - the hint itself is asked about each pod then, and says what is wrong
+            return None
         return concerned
 
     def _only_hint(self, group: Group, event: ClusterEvent) -> QueueingHintFn | None:
