@@ -54,7 +54,7 @@ func (c *call) permit(request *pb.PermitRequest) (*pb.PermitResponse, error) {
 		return status
 	}, Unschedulable, UnschedulableAndUnresolvable)
 	if timeout > 0 && response.Status.Code == pb.Code_CODE_SUCCESS {
-		response.Status = &pb.Status{Code: pb.Code(wait)}
+		response.Status = &pb.Status{Code: pb.Code(Wait)}
 		response.Timeout = durationpb.New(timeout)
 	}
 	return response, nil

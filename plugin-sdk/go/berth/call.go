@@ -44,7 +44,8 @@ type call struct {
 var fullMethods = func() map[string]string {
 	names := map[string]string{}
 	for _, service := range []grpc.ServiceDesc{
-		pb.SchedulingService_ServiceDesc, pb.PlacementService_ServiceDesc, pb.QueueingService_ServiceDesc,
+		pb.SchedulingService_ServiceDesc, pb.PlacementService_ServiceDesc, pb.GroupService_ServiceDesc,
+		pb.QueueingService_ServiceDesc,
 	} {
 		for _, method := range service.Methods {
 			names[method.MethodName] = service.ServiceName + "/" + method.MethodName

@@ -31,6 +31,8 @@ func (p *Plugin) points() []pb.ExtensionPoint {
 	offer(p.SortKey != nil, pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT)
 	offer(p.GeneratePlacements != nil, pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE)
 	offer(p.ScorePlacements != nil, pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE)
+	offer(p.PlacementFeasible != nil, pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_FEASIBLE)
+	offer(p.PodGroupPostFilter != nil, pb.ExtensionPoint_EXTENSION_POINT_POD_GROUP_POST_FILTER)
 	offer(p.hints(), pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS)
 	offer(p.Requeue != nil, pb.ExtensionPoint_EXTENSION_POINT_REQUEUE)
 	return points
@@ -54,6 +56,8 @@ var pointOf = map[string]pb.ExtensionPoint{
 	"SortKey":            pb.ExtensionPoint_EXTENSION_POINT_QUEUE_SORT,
 	"GeneratePlacements": pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_GENERATE,
 	"ScorePlacements":    pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_SCORE,
+	"PlacementFeasible":  pb.ExtensionPoint_EXTENSION_POINT_PLACEMENT_FEASIBLE,
+	"PodGroupPostFilter": pb.ExtensionPoint_EXTENSION_POINT_POD_GROUP_POST_FILTER,
 	"QueueingHint":       pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 	"QueueingHints":      pb.ExtensionPoint_EXTENSION_POINT_QUEUEING_HINTS,
 }

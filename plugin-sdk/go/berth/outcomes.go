@@ -9,7 +9,7 @@ import (
 // Code is the outcome of an extension point, in kube-scheduler's words.
 type Code int32
 
-// The outcomes that authors give; waiting at Permit is said with a duration.
+// The outcomes that authors give; Wait is for PlacementFeasible alone: Permit says it with a duration.
 const (
 	Success                      = Code(pb.Code_CODE_SUCCESS)
 	Error                        = Code(pb.Code_CODE_ERROR)
@@ -17,8 +17,7 @@ const (
 	UnschedulableAndUnresolvable = Code(pb.Code_CODE_UNSCHEDULABLE_AND_UNRESOLVABLE)
 	Skip                         = Code(pb.Code_CODE_SKIP)
 	Pending                      = Code(pb.Code_CODE_PENDING)
-
-	wait = Code(pb.Code_CODE_WAIT)
+	Wait                         = Code(pb.Code_CODE_WAIT)
 )
 
 // String gives the name on the wire.

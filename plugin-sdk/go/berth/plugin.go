@@ -96,6 +96,16 @@ type Plugin struct {
 	// ScorePlacements scores the placements in which the group fits, each by itself,
 	// 0 to 100 unless Normalization says otherwise; nil: no opinion.
 	ScorePlacements func(group *PodGroup, pod *corev1.Pod, nodes *Nodes, proposed []ProposedPlacement) []int64
+	// PlacementFeasible says whether the group may go as it stands; its other pods
+	// are tried all the same. Wait: not yet; Unschedulable: it may not, however many
+	// of the remaining pods find a node. The answer counts for the attempt, wherever
+	// the pods go.
+	PlacementFeasible func(group *PodGroup, pod *corev1.Pod, progress PlacementProgress) *Status
+	// PodGroupPostFilter proposes evictions for a group that fits nowhere, the best
+	// first, at most 16: the scheduler has the first carried out by which the group
+	// fits. None, without a status: room is on its way. Unschedulable: the next
+	// plugin is asked; UnschedulableAndUnresolvable: none is.
+	PodGroupPostFilter func(group *PodGroup, pod *corev1.Pod, nodes *Nodes) ([]GroupPreemption, *Status)
 	// Events are the cluster events that matter to rejected pods.
 	Events []EventInterest
 	// Requeue is the plugin's own way to speak to the scheduler.

@@ -114,6 +114,7 @@ func (s *Server) Start() error {
 	pb.RegisterStateServiceServer(s.grpc, &stateService{server: s})
 	pb.RegisterSchedulingServiceServer(s.grpc, &schedulingService{server: s})
 	pb.RegisterPlacementServiceServer(s.grpc, &placementService{server: s})
+	pb.RegisterGroupServiceServer(s.grpc, &groupService{server: s})
 	pb.RegisterQueueingServiceServer(s.grpc, &queueingService{server: s})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.reportReadiness(false)

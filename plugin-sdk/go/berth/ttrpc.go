@@ -65,6 +65,8 @@ var framedMethods = map[string]framedMethod{
 	full("CycleDone"):          framed("CycleDone", (*call).cycleDone),
 	full("GeneratePlacements"): framed("GeneratePlacements", (*call).generatePlacements),
 	full("ScorePlacements"):    framed("ScorePlacements", (*call).scorePlacements),
+	full("PlacementFeasible"):  framed("PlacementFeasible", (*call).placementFeasible),
+	full("PodGroupPostFilter"): framed("PodGroupPostFilter", (*call).podGroupPostFilter),
 	full("QueueingHints"):      framedOfQueue("QueueingHints", (*session).hints),
 	full("SortKeys"):           framedOfQueue("SortKeys", (*session).sortKeys),
 }

@@ -272,6 +272,38 @@ func (h *Host) ScorePlacements(group string, pods []*corev1.Pod, proposed ...map
 	return unpackScores(response.Scores, len(proposed)), statusOf(response.Status)
 }
 
+// PlacementFeasible gives the verdict on the group of these pods at each number of
+// pods.
+func (h *Host) PlacementFeasible(group string, pods []*corev1.Pod, progress ...berth.PlacementProgress) []berth.Status {
+	h.t.Helper()
+	request := &pb.PlacementFeasibleRequest{Call: h.call(pods[0]), Group: h.group(group, pods)}
+	for _, each := range progress {
+		request.Progress = append(request.Progress, &pb.PlacementProgress{
+			Remaining: uint32(each.Remaining), Scheduled: uint32(each.Scheduled),
+		})
+	}
+	var verdicts []berth.Status
+	for _, each := range ask(h, h.groups.PlacementFeasible, request).Verdicts {
+		verdicts = append(verdicts, statusOf(each))
+	}
+	return verdicts
+}
+
+// PodGroupPostFilter gives the UIDs of the victims of each proposal for the group
+// of these pods.
+func (h *Host) PodGroupPostFilter(group string, pods []*corev1.Pod) ([][]string, berth.Status) {
+	h.t.Helper()
+	h.Update()
+	response := ask(h, h.groups.PodGroupPostFilter, &pb.PodGroupPostFilterRequest{
+		Call: h.call(pods[0]), Group: h.group(group, pods),
+	})
+	var proposals [][]string
+	for _, each := range response.Proposals {
+		proposals = append(proposals, each.VictimUids)
+	}
+	return proposals, statusOf(response.Status)
+}
+
 func ask[Q, R any](h *Host, method func(context.Context, Q, ...grpc.CallOption) (R, error), request Q) R {
 	h.t.Helper()
 	ctx, cancel := h.context()

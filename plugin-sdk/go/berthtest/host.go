@@ -49,6 +49,7 @@ type Host struct {
 	state      pb.StateServiceClient
 	scheduling pb.SchedulingServiceClient
 	placement  pb.PlacementServiceClient
+	groups     pb.GroupServiceClient
 	queueing   pb.QueueingServiceClient
 	introduced *pb.HandshakeResponse
 	attempts   map[string]uint32
@@ -103,6 +104,7 @@ func Connect(t testing.TB, address string) *Host {
 		state:      pb.NewStateServiceClient(connection),
 		scheduling: pb.NewSchedulingServiceClient(connection),
 		placement:  pb.NewPlacementServiceClient(connection),
+		groups:     pb.NewGroupServiceClient(connection),
 		queueing:   pb.NewQueueingServiceClient(connection),
 		attempts:   map[string]uint32{},
 	}

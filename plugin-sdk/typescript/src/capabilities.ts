@@ -24,6 +24,8 @@ const FUNCTIONS: readonly (readonly [ExtensionPoint, readonly (keyof PluginSpec)
   [ExtensionPoint.QUEUE_SORT, ["sortKey"]],
   [ExtensionPoint.PLACEMENT_GENERATE, ["generatePlacements"]],
   [ExtensionPoint.PLACEMENT_SCORE, ["scorePlacements"]],
+  [ExtensionPoint.PLACEMENT_FEASIBLE, ["placementFeasible"]],
+  [ExtensionPoint.POD_GROUP_POST_FILTER, ["podGroupPostFilter"]],
   [ExtensionPoint.QUEUEING_HINTS, ["queueingHint", "queueingHints"]],
 ];
 

@@ -82,6 +82,17 @@ export interface PodGroup {
 /** Sets of nodes by name, in the order in which they are tried: of each node, by index, whether it is one of them. */
 export type Placements = ReadonlyMap<string, ArrayLike<boolean | number>>;
 
+/** How far an attempt at a group has come: its pods that are still to be tried, and those that have a node. */
+export interface PlacementProgress {
+  readonly remaining: number;
+  readonly scheduled: number;
+}
+
+/** Pods, by UID, without which a pod group may fit. */
+export interface GroupPreemption {
+  readonly victimUids: readonly string[];
+}
+
 /** A placement in which a group fits, and the index of the node that each pod would go to. */
 export interface ProposedPlacement {
   readonly name: string;

@@ -4,6 +4,7 @@ import { ask, atOnce, failure, packStatus, then } from "./asking.ts";
 import { ContractError, describe, invalid } from "./errors.ts";
 import { scoresGiven } from "./finding.ts";
 import type * as pb from "./generated/berth/plugin/v1/placement.ts";
+import { groupOf } from "./groups.ts";
 import type { Nodes } from "./nodes.ts";
 import {
   type Maybe,
@@ -15,7 +16,7 @@ import {
   statusOf,
 } from "./outcomes.ts";
 import { packBits, packScores, unpackBits } from "./packing.ts";
-import { headOf, keyOf, type Session } from "./session.ts";
+import { headOf, type Session } from "./session.ts";
 
 /** Say which sets of nodes the group may go to. */
 export function generatePlacements(
@@ -89,11 +90,6 @@ function packPlacements(placements: Placements, { length, candidates }: Nodes): 
     const asked = Array.from(chosen, (each, i) => Boolean(each && (candidates?.[i] ?? true)));
     return asked.includes(true) ? [{ name, bitmap: packBits(asked) }] : [];
   });
-}
-
-function groupOf(message: pb.PodGroup | undefined): PodGroup {
-  const { namespace = "", name = "", pods = [] } = message ?? {};
-  return { namespace, name, pods: pods.map(keyOf) };
 }
 
 /** @throws CallError if the message is not about this group and this many nodes. */

@@ -15,9 +15,11 @@ import type {
   ClusterEvent,
   CycleOutcome,
   Maybe,
+  GroupPreemption,
   MetadataPatch,
   Nomination,
   Normalization,
+  PlacementProgress,
   Placements,
   PodGroup,
   PodKey,
@@ -176,6 +178,18 @@ export interface PluginSpec extends Listener {
     nodes: Nodes,
     proposed: readonly ProposedPlacement[],
   ): Points | Scores | undefined;
+
+  /**
+   * Whether the group may go as it stands; its other pods are tried all the same. A text or `reject(...)`: it may not,
+   * however many of the remaining pods find a node; a `Status` with `Code.WAIT`: not yet. The answer counts for the
+   * attempt, wherever the pods go.
+   */
+  placementFeasible?(group: PodGroup, pod: Pod, progress: PlacementProgress): Answer;
+  /**
+   * Evictions for a group that fits nowhere, the best first, at most 16: the scheduler has the first carried out by
+   * which the group fits. None: room is on its way. A text, `reject(...)` or a `Status`: there is nothing to be done.
+   */
+  podGroupPostFilter?(group: PodGroup, pod: Pod, nodes: Nodes): readonly GroupPreemption[] | Answer;
 
   /** What the plugin counts itself; `GET /metrics` shows it after what the SDK counts. */
   metrics?(): Iterable<Metric>;

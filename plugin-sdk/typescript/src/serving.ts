@@ -14,6 +14,7 @@ import {
 import { isShared, makePrivate, prepareSocket, unixPath } from "./address.ts";
 import { Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
 import { AddressError, type CallError, describe, shortened } from "./errors.ts";
+import { GroupServiceService } from "./generated/berth/plugin/v1/group.ts";
 import { IdentityServiceService } from "./generated/berth/plugin/v1/identity.ts";
 import { PlacementServiceService } from "./generated/berth/plugin/v1/placement.ts";
 import {
@@ -27,6 +28,7 @@ import {
   type SyncRequest,
   type SyncResponse,
 } from "./generated/berth/plugin/v1/state.ts";
+import { placementFeasible, podGroupPostFilter } from "./groups.ts";
 import { Health, HealthService } from "./health.ts";
 import { configure, handshake } from "./identity.ts";
 import { log } from "./log.ts";
@@ -175,6 +177,10 @@ export class Server {
     this.#server.addService(PlacementServiceService, {
       generatePlacements: unary(answers, "generatePlacements", generatePlacements),
       scorePlacements: unary(answers, "scorePlacements", scorePlacements),
+    });
+    this.#server.addService(GroupServiceService, {
+      placementFeasible: unary(answers, "placementFeasible", placementFeasible),
+      podGroupPostFilter: unary(answers, "podGroupPostFilter", podGroupPostFilter),
     });
     this.#server.addService(IdentityServiceService, {
       handshake: unary(answers, "handshake", handshake),

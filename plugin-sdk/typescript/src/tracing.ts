@@ -34,6 +34,8 @@ const SERVICES: Readonly<Record<string, string>> = {
   Configure: "IdentityService",
   GeneratePlacements: "PlacementService",
   ScorePlacements: "PlacementService",
+  PlacementFeasible: "GroupService",
+  PodGroupPostFilter: "GroupService",
   QueueingHints: "QueueingService",
   SortKeys: "QueueingService",
 };

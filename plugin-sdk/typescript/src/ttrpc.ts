@@ -13,10 +13,12 @@ import { status } from "@grpc/grpc-js";
 import { isShared, makePrivate, prepareSocket } from "./address.ts";
 import { type Answer, type Answering, CALLS, PATIENCE_MILLISECONDS } from "./conversing.ts";
 import { AddressError, CallError, describe, invalid, shortened } from "./errors.ts";
+import * as group from "./generated/berth/plugin/v1/group.ts";
 import * as placement from "./generated/berth/plugin/v1/placement.ts";
 import * as queueing from "./generated/berth/plugin/v1/queueing.ts";
 import * as scheduling from "./generated/berth/plugin/v1/scheduling.ts";
 import { TtrpcErrorInfo, TtrpcRequest, TtrpcResponse } from "./generated/berth/plugin/v1/ttrpc.ts";
+import { placementFeasible, podGroupPostFilter } from "./groups.ts";
 import { log } from "./log.ts";
 import { generatePlacements, scorePlacements } from "./placements.ts";
 import { queueingHints, sortKeys } from "./queueing.ts";
@@ -44,12 +46,21 @@ interface Method {
 }
 
 const METHODS = new Map<string, Method>();
-const ANSWERS = { ...CALLS, generatePlacements, scorePlacements, queueingHints, sortKeys };
-const MESSAGES = { ...scheduling, ...placement, ...queueing };
+const ANSWERS = {
+  ...CALLS,
+  generatePlacements,
+  scorePlacements,
+  placementFeasible,
+  podGroupPostFilter,
+  queueingHints,
+  sortKeys,
+};
+const MESSAGES = { ...scheduling, ...placement, ...group, ...queueing };
 for (const [name, answer] of Object.entries<Answer>(ANSWERS)) {
   const services = {
     ...scheduling.SchedulingServiceService,
     ...placement.PlacementServiceService,
+    ...group.GroupServiceService,
     ...queueing.QueueingServiceService,
   };
   const { path, requestDeserialize } = services[name as keyof typeof services];

@@ -3,7 +3,7 @@
  * zone, best to small nodes, and pods of higher priority come first.
  */
 
-import { allocatable, definePlugin, main, Normalization } from "../src/index.ts";
+import { allocatable, Code, definePlugin, main, Normalization } from "../src/index.ts";
 
 await main(
   definePlugin({
@@ -22,6 +22,16 @@ await main(
       }
       return zones.size ? zones : "no node has a zone";
     },
+    placementFeasible({ pods }, _pod, { remaining, scheduled }) {
+      if (scheduled >= pods.length) return undefined;
+      const code = scheduled + remaining < pods.length ? Code.UNSCHEDULABLE : Code.WAIT;
+      return { code, reasons: ["all pods of the group are needed"] };
+    },
+    podGroupPostFilter: (_group, _pod, nodes) =>
+      [...nodes.asked()]
+        .map(([, { metadata }]) => ({ victimUids: [...nodes.podsOn(metadata.name).keys()] }))
+        .filter(({ victimUids }) => victimUids.length),
+    wantsPods: true,
     scorePlacements: (_group, _pod, nodes, proposed) =>
       proposed.map(({ assignments }) =>
         assignments.reduce((sum, [, index]) => sum + allocatable(nodes.at(index), "cpu"), 0),

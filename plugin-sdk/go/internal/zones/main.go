@@ -53,10 +53,40 @@ func scorePlacements(
 	return points
 }
 
+func placementFeasible(group *berth.PodGroup, _ *corev1.Pod, progress berth.PlacementProgress) *berth.Status {
+	needed := len(group.Pods)
+	switch {
+	case progress.Scheduled >= needed:
+		return nil
+	case progress.Scheduled+progress.Remaining < needed:
+		return berth.NewStatus(berth.Unschedulable, "all pods of the group are needed")
+	}
+	return berth.NewStatus(berth.Wait, "all pods of the group are needed")
+}
+
+func podGroupPostFilter(
+	_ *berth.PodGroup, _ *corev1.Pod, nodes *berth.Nodes,
+) ([]berth.GroupPreemption, *berth.Status) {
+	var proposals []berth.GroupPreemption
+	for _, node := range nodes.Asked() {
+		var victims []string
+		for placed := range nodes.PodsOn(node.Name) {
+			victims = append(victims, placed.UID)
+		}
+		if slices.Sort(victims); len(victims) > 0 {
+			proposals = append(proposals, berth.GroupPreemption{VictimUIDs: victims})
+		}
+	}
+	return proposals, nil
+}
+
 func main() {
 	berth.Main(&berth.Plugin{
 		Clock:              &berth.Clock{},
 		Name:               "zones",
+		WantsPods:          true,
+		PlacementFeasible:  placementFeasible,
+		PodGroupPostFilter: podGroupPostFilter,
 		SortKey:            sortKey,
 		GeneratePlacements: generatePlacements,
 		ScorePlacements:    scorePlacements,

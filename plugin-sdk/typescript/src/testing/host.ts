@@ -8,6 +8,11 @@ import { join } from "node:path";
 import { Client, type ClientDuplexStream, credentials, Metadata } from "@grpc/grpc-js";
 import type { Call, PodRef, Status as StatusMessage } from "../generated/berth/plugin/v1/common.ts";
 import {
+  GroupServiceService as Groups,
+  type PlacementFeasibleResponse,
+  type PodGroupPostFilterResponse,
+} from "../generated/berth/plugin/v1/group.ts";
+import {
   type ConfigureResponse,
   type HandshakeResponse,
   IdentityServiceService as Identity,
@@ -36,6 +41,7 @@ import {
   type ClusterEvent,
   Code,
   type CycleOutcome,
+  type PlacementProgress,
   PodStage,
   type Reason,
   type Status,
@@ -469,6 +475,29 @@ export class Host implements AsyncDisposable {
     succeeded(response.status);
     assert(response.scores);
     return unpackScores(response.scores, proposed.length);
+  }
+
+  /** What the plugin says of the group of these pods at each number of pods. */
+  async placementFeasible(
+    group: string,
+    pods: readonly [Pod, ...Pod[]],
+    ...progress: PlacementProgress[]
+  ): Promise<Status[]> {
+    const request = { call: this.call(pods[0]), group: this.#group(group, pods), progress };
+    const response = await this.ask<PlacementFeasibleResponse>(Groups.placementFeasible, request);
+    return response.verdicts.map(statusIn);
+  }
+
+  /**
+   * The UIDs of the victims of each proposal for the group of these pods.
+   * @throws Refused if the plugin has none.
+   */
+  async podGroupPostFilter(group: string, ...pods: [Pod, ...Pod[]]): Promise<string[][]> {
+    await this.update();
+    const request = { call: this.call(pods[0]), group: this.#group(group, pods) };
+    const response = await this.ask<PodGroupPostFilterResponse>(Groups.podGroupPostFilter, request);
+    succeeded(response.status);
+    return response.proposals.map(({ victimUids }) => victimUids);
   }
 
   /** Ask anything, without sending changes first. */
