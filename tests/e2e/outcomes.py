@@ -82,6 +82,23 @@ def differences(theirs, ours, path=()):
         yield "/".join(path), theirs, ours
 
 
+def victims_by_their_own_priority(own, of_group, theirs, ours):
+    """Whether kubernetes/kubernetes#139030 explains that others were evicted.
+
+    `own` is the priority of each pod, `of_group` that of its group where the group is disrupted pod by pod;
+    `theirs` and `ours` are the names of the victims. kube-scheduler 1.36 chooses by the pod's own priority,
+    where the group's says otherwise.
+    """
+    more, less = theirs - ours, ours - theirs
+    if not more | less:
+        return False
+    by_group = {name: of_group.get(name, own[name]) for name in more | less}
+    mistaken = any(own[name] != by_group[name] for name in more | less)
+    theirs_first = all(own[a] <= own[b] for a in more for b in less)
+    ours_first = all(by_group[b] <= by_group[a] for a in more for b in less)
+    return mistaken and theirs_first and ours_first
+
+
 def comparable(theirs, ours):
     """Two outcomes of a step, reduced to what has to be the same: what was said first, and where it led.
 

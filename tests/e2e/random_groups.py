@@ -42,6 +42,28 @@ class Drawn:
         self.steps = [self._step(f"g{i}") for i in range(7)]
         self.objects = [*self.classes, *self.objects]
 
+    def victims(self, step):
+        """The priority of each pod up to that step, and of its group where that is disrupted pod by pod."""
+        names = [each.name for each in self.steps]
+        drawn = [document for each in self.steps[: names.index(step) + 1] for _, document in each.objects]
+        values = {each["metadata"]["name"]: each["value"] for each in self.classes}
+        every = [*self.objects, *drawn]
+        groups = {each["metadata"]["name"]: each["spec"] for each in every if each["kind"] == "PodGroup"}
+        pods = {each["metadata"]["name"]: each["spec"] for each in every if each["kind"] == "Pod"}
+        one_by_one = {
+            name: groups[spec["schedulingGroup"]["podGroupName"]]
+            for name, spec in pods.items()
+            if "schedulingGroup" in spec
+        }
+        return (
+            {name: values.get(spec.get("priorityClassName"), 0) for name, spec in pods.items()},
+            {
+                name: values.get(group.get("priorityClassName"), 0)
+                for name, group in one_by_one.items()
+                if group.get("disruptionMode", "Pod") == "Pod"
+            },
+        )
+
     def _priority(self, lowest=0, highest=1000):
         """A class that no other pod has."""
         value = next((v for v in self._priorities if lowest <= v <= highest), None)

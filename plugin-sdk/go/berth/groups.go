@@ -60,6 +60,10 @@ func (c *call) podGroupPostFilter(request *pb.PodGroupPostFilterRequest) (*pb.Po
 	if err != nil {
 		return nil, err
 	}
+	verdicts, err := unpackVerdicts(request.Verdicts, nodes.Len())
+	if err != nil {
+		return nil, err
+	}
 	response := &pb.PodGroupPostFilterResponse{Generation: c.session.mirror.generation}
 	if c.plugin.PodGroupPostFilter == nil {
 		text := c.plugin.Name + " makes no room"
@@ -68,7 +72,7 @@ func (c *call) podGroupPostFilter(request *pb.PodGroupPostFilterRequest) (*pb.Po
 	}
 	var proposals []GroupPreemption
 	response.Status = c.verdict("PodGroupPostFilter", func() (status *Status) {
-		proposals, status = c.plugin.PodGroupPostFilter(groupOf(request.Group), pod, nodes)
+		proposals, status = c.plugin.PodGroupPostFilter(groupOf(request.Group), pod, nodes, verdicts)
 		return status
 	}, Unschedulable, UnschedulableAndUnresolvable)
 	if response.Status.Code != pb.Code_CODE_SUCCESS {

@@ -49,7 +49,7 @@ func TestEvictionsAreProposedForAGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := onThree(t, &berth.Plugin{
-				PodGroupPostFilter: func(*berth.PodGroup, *corev1.Pod, *berth.Nodes) ([]berth.GroupPreemption, *berth.Status) {
+				PodGroupPostFilter: func(*berth.PodGroup, *corev1.Pod, *berth.Nodes, berth.Verdicts) ([]berth.GroupPreemption, *berth.Status) {
 					return test.proposals, test.status
 				},
 			})

@@ -105,7 +105,8 @@ type Plugin struct {
 	// first, at most 16: the scheduler has the first carried out by which the group
 	// fits. None, without a status: room is on its way. Unschedulable: the next
 	// plugin is asked; UnschedulableAndUnresolvable: none is.
-	PodGroupPostFilter func(group *PodGroup, pod *corev1.Pod, nodes *Nodes) ([]GroupPreemption, *Status)
+	// The verdicts are those on the first of its pods that found no node.
+	PodGroupPostFilter func(group *PodGroup, pod *corev1.Pod, nodes *Nodes, verdicts Verdicts) ([]GroupPreemption, *Status)
 	// Events are the cluster events that matter to rejected pods.
 	Events []EventInterest
 	// Requeue is the plugin's own way to speak to the scheduler.

@@ -9,6 +9,7 @@ use crate::errors::{CallError, guarded, guarded_later};
 use crate::log::log_failure;
 use crate::outcomes::{Code, PodKey, Profile, Reply, Status};
 use crate::pb;
+use crate::pb::group_service_server::SERVICE_NAME as GROUP;
 use crate::pb::placement_service_server::SERVICE_NAME as PLACEMENT;
 use crate::pb::scheduling_service_server::SERVICE_NAME as SCHEDULING;
 use crate::plugin::Functions;
@@ -180,6 +181,18 @@ macro_rules! placement_calls {
 }
 pub(crate) use placement_calls;
 
+/// The same of `GroupService`.
+macro_rules! group_calls {
+    ($macro:ident) => {
+        $macro! {
+            group GROUP;
+            PlacementFeasible placement_feasible PlacementFeasibleRequest PlacementFeasibleResponse,
+            PodGroupPostFilter pod_group_post_filter PodGroupPostFilterRequest PodGroupPostFilterResponse,
+        }
+    };
+}
+pub(crate) use group_calls;
+
 macro_rules! questions {
     ($_:ident $service:ident; $($name:ident $method:ident $request:ident $response:ident,)*) => {
         $(impl Question for pb::$request {
@@ -200,3 +213,4 @@ macro_rules! questions {
 
 scheduling_calls!(questions);
 placement_calls!(questions);
+group_calls!(questions);

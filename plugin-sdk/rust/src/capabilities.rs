@@ -25,6 +25,8 @@ impl Functions {
             (self.sort_key.is_some(), Point::QueueSort),
             (self.generate_placements.is_some(), Point::PlacementGenerate),
             (self.score_placements.is_some(), Point::PlacementScore),
+            (self.placement_feasible.is_some(), Point::PlacementFeasible),
+            (self.pod_group_post_filter.is_some(), Point::PodGroupPostFilter),
             (self.queueing_hints.is_some(), Point::QueueingHints),
             (self.requeue.is_some(), Point::Requeue),
         ];

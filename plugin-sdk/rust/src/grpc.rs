@@ -18,12 +18,13 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-use crate::call::{Question, placement_calls, scheduling_calls};
+use crate::call::{Question, group_calls, placement_calls, scheduling_calls};
 use crate::core::{Core, Origin, PROTOCOL_VERSION};
 use crate::errors::CallError;
 use crate::log::{Level, log};
 use crate::pb::converse_request::Call;
 use crate::pb::converse_response::Answer;
+use crate::pb::group_service_server::GroupService;
 use crate::pb::identity_service_server::IdentityService;
 use crate::pb::placement_service_server::PlacementService;
 use crate::pb::queueing_service_server::QueueingService;
@@ -200,6 +201,19 @@ macro_rules! placement_service {
 }
 
 placement_calls!(placement_service);
+
+macro_rules! group_service {
+    ($_:ident $_service:ident; $($name:ident $method:ident $request:ident $response:ident,)*) => {
+        #[tonic::async_trait]
+        impl GroupService for Services {
+            $(async fn $method(&self, request: Request<pb::$request>) -> Result<Response<pb::$response>, Status> {
+                self.unary(request).await
+            })*
+        }
+    };
+}
+
+group_calls!(group_service);
 
 impl Services {
     async fn unary<Q: Question>(&self, request: Request<Q>) -> Result<Response<Q::Answer>, Status> {

@@ -122,7 +122,8 @@ fn pack_placements(placements: Vec<Placement>, nodes: &Nodes<'_>) -> Result<Vec<
     Ok(packed)
 }
 
-fn group_of(message: Option<&pb::PodGroup>) -> PodGroup {
+/// The group that a message is about.
+pub(crate) fn group_of(message: Option<&pb::PodGroup>) -> PodGroup {
     let message = message.cloned().unwrap_or_default();
     let pods = message.pods.iter().map(PodKey::of).collect();
     PodGroup { namespace: message.namespace, name: message.name, pods }

@@ -12,6 +12,7 @@ use crate::arguments::{NoArguments, TakeArguments};
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::events::{Event, EventInterest};
+use crate::groups::{GroupPreemption, PlacementProgress};
 use crate::metrics::Metric;
 use crate::mirror::{ObjectKey, PlacedPod};
 use crate::nodes::Nodes;
@@ -41,6 +42,9 @@ type PodsLeft = dyn Fn(&[String]) + Send + Sync;
 type GeneratePlacements = dyn Fn(&PodGroup, &Pod, &Nodes<'_>) -> Result<Vec<Placement>, Status> + Send + Sync;
 type ScorePlacements =
     dyn Fn(&PodGroup, &Pod, &Nodes<'_>, &[ProposedPlacement<'_>]) -> Option<Vec<i64>> + Send + Sync;
+type PlacementFeasible = dyn Fn(&PodGroup, &Pod, PlacementProgress) -> Result<(), Status> + Send + Sync;
+type PodGroupPostFilter =
+    dyn Fn(&PodGroup, &Pod, &Nodes<'_>, &Verdicts) -> Result<Vec<GroupPreemption>, Status> + Send + Sync;
 type NodeUpserted = dyn Fn(usize, &Node) + Send + Sync;
 type ObjectUpserted = dyn Fn(&ObjectKey, &[u8]) -> Result<(), String> + Send + Sync;
 
@@ -75,6 +79,8 @@ pub(crate) struct Functions {
     pub queue_reset: Shared<dyn Fn(&str) + Send + Sync>,
     pub generate_placements: Shared<GeneratePlacements>,
     pub score_placements: Shared<ScorePlacements>,
+    pub placement_feasible: Shared<PlacementFeasible>,
+    pub pod_group_post_filter: Shared<PodGroupPostFilter>,
     pub events: Vec<EventInterest>,
     pub requeue: Option<Requeue>,
     pub clock: Option<Clock>,
@@ -138,6 +144,8 @@ pub enum Point {
     QueueSort = ExtensionPoint::QueueSort as isize,
     PlacementGenerate = ExtensionPoint::PlacementGenerate as isize,
     PlacementScore = ExtensionPoint::PlacementScore as isize,
+    PlacementFeasible = ExtensionPoint::PlacementFeasible as isize,
+    PodGroupPostFilter = ExtensionPoint::PodGroupPostFilter as isize,
     QueueingHints = ExtensionPoint::QueueingHints as isize,
 }
 
@@ -422,6 +430,37 @@ impl<S: Send + 'static> Plugin<S> {
         self
     }
 
+    /// Whether the group may go as it stands; its other pods are tried all the same.
+    /// [`Code::Wait`](crate::Code::Wait): not yet; [`Status::unschedulable`]: it may not, however many
+    /// of the remaining pods find a node. The answer counts for the attempt, wherever the pods go.
+    #[must_use]
+    pub fn placement_feasible(
+        mut self,
+        function: impl Fn(&S, &PodGroup, &Pod, PlacementProgress) -> Result<(), Status> + Send + Sync + 'static,
+    ) -> Self {
+        let state = self.shared();
+        self.functions.placement_feasible =
+            Some(Box::new(move |group, pod, progress| function(&locked(&state), group, pod, progress)));
+        self
+    }
+
+    /// Evictions for a group that fits nowhere, the best first, at most 16: the scheduler has the
+    /// first carried out by which the group fits. None: room is on its way. The verdicts are those on
+    /// the first of its pods that found no node.
+    #[must_use]
+    pub fn pod_group_post_filter(
+        mut self,
+        function: impl Fn(&S, &PodGroup, &Pod, &Nodes<'_>, &Verdicts) -> Result<Vec<GroupPreemption>, Status>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let state = self.shared();
+        self.functions.pod_group_post_filter =
+            Some(Box::new(move |group, pod, nodes, verdicts| function(&locked(&state), group, pod, nodes, verdicts)));
+        self
+    }
+
     /// Cluster events that matter to rejected pods.
     #[must_use]
     pub fn events(mut self, events: impl IntoIterator<Item = EventInterest>) -> Self {
@@ -594,6 +633,8 @@ impl Functions {
             queue_reset: None,
             generate_placements: None,
             score_placements: None,
+            placement_feasible: None,
+            pod_group_post_filter: None,
             events: Vec::new(),
             requeue: None,
             clock: None,

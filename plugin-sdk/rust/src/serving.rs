@@ -20,6 +20,7 @@ use crate::core::Core;
 use crate::grpc::{HealthService, Services, stopped};
 use crate::log::{Level, log};
 use crate::pages;
+use crate::pb::group_service_server::GroupServiceServer;
 use crate::pb::identity_service_server::IdentityServiceServer;
 use crate::pb::placement_service_server::PlacementServiceServer;
 use crate::pb::queueing_service_server::QueueingServiceServer;
@@ -229,6 +230,7 @@ fn router(core: &Arc<Core>, ttrpc_socket: Option<String>, tls: Option<Tls>) -> R
         .add_service(bounded!(StateServiceServer))
         .add_service(bounded!(SchedulingServiceServer))
         .add_service(bounded!(PlacementServiceServer))
+        .add_service(bounded!(GroupServiceServer))
         .add_service(bounded!(QueueingServiceServer))
         .add_service(HealthService::server(core)))
 }

@@ -17,11 +17,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use crate::call::{placement_calls, scheduling_calls};
+use crate::call::{group_calls, placement_calls, scheduling_calls};
 use crate::core::{Core, Origin};
 use crate::errors::CallError;
 use crate::grpc::{at_once, stopped};
 use crate::log::{Level, log};
+use crate::pb::group_service_server::SERVICE_NAME as GROUP;
 use crate::pb::placement_service_server::SERVICE_NAME as PLACEMENT;
 use crate::pb::queueing_service_server::SERVICE_NAME as QUEUEING;
 use crate::pb::scheduling_service_server::SERVICE_NAME as SCHEDULING;
@@ -281,12 +282,14 @@ macro_rules! by_name {
 
 scheduling_calls!(by_name);
 placement_calls!(by_name);
+group_calls!(by_name);
 
 /// The answer to a call, by its service's and method's names.
 async fn payload(core: &Core, request: &TtrpcRequest, origin: &Origin) -> Result<Bytes, CallError> {
     match (request.service.as_str(), request.method.as_str()) {
         (SCHEDULING, _) => scheduling(core, request, origin).await,
         (PLACEMENT, _) => placement(core, request, origin).await,
+        (GROUP, _) => group(core, request, origin).await,
         (QUEUEING, "QueueingHints") => Ok(core.hints(&decoded(request)?, &origin.parent)?.encode_to_vec().into()),
         (QUEUEING, "SortKeys") => Ok(core.sort_keys(&decoded(request)?, &origin.parent)?.encode_to_vec().into()),
         _ => Err(unknown(request)),

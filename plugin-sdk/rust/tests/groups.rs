@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use berth_plugin_sdk::testing::{Host, PodBuilder, node, pod};
 use berth_plugin_sdk::{
-    Code, Nodes, Normalization, Placement, Plugin, Pod, PodGroup, ProposedPlacement, Server, SortKey, Status,
+    Code, GroupPreemption, Nodes, Normalization, Placement, PlacementProgress, Plugin, Pod, PodGroup,
+    ProposedPlacement, Server, SortKey, Status,
 };
 
 fn host<S: Send + 'static>(plugin: Plugin<S>) -> Host {
@@ -134,4 +135,44 @@ fn scores_of_placements_may_be_none_and_are_checked_as_those_of_nodes() {
 
         assert_eq!(Err(expected), answer);
     }
+}
+
+#[test]
+fn a_group_is_judged_by_each_number_of_pods() {
+    let plugin =
+        Plugin::new("groups", ()).placement_feasible(|(), group: &PodGroup, _, progress: PlacementProgress| {
+            if progress.scheduled >= group.pods.len() {
+                Ok(())
+            } else if progress.scheduled + progress.remaining < group.pods.len() {
+                Err(Status::unschedulable("too few"))
+            } else {
+                Err(Status::new(Code::Wait, "not yet"))
+            }
+        });
+    let at = |remaining, scheduled| PlacementProgress { remaining, scheduled };
+
+    let verdicts = host(plugin).placement_feasible("g", pair(), &[at(2, 0), at(0, 2), at(0, 1)]);
+
+    let codes: Vec<_> = verdicts.iter().map(|each| each.code).collect();
+    assert_eq!(vec![Code::Wait, Code::Success, Code::Unschedulable], codes);
+}
+
+fn proposing(sets: &[&[&str]]) -> Plugin<Vec<GroupPreemption>> {
+    let each = |names: &&[&str]| GroupPreemption { victims: names.iter().map(ToString::to_string).collect() };
+    let proposals: Vec<_> = sets.iter().map(each).collect();
+    Plugin::new("groups", proposals).pod_group_post_filter(|proposals, _, _, _, _| Ok(proposals.clone()))
+}
+
+#[test]
+fn evictions_are_proposed_for_a_group_in_their_order() {
+    let found = host(proposing(&[&["a"], &["b", "c"]])).pod_group_post_filter("g", pair());
+
+    assert_eq!(Ok(vec![vec!["a".to_string()], vec!["b".into(), "c".into()]]), found);
+}
+
+#[test]
+fn a_proposal_without_victims_is_a_failure() {
+    let status = host(proposing(&[&[]])).pod_group_post_filter("g", pair()).expect_err("no victims");
+
+    assert_eq!((Code::Error, "groups: a proposal evicts no pod"), (status.code, &*status.reasons.concat()));
 }

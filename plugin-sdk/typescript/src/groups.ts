@@ -5,6 +5,7 @@ import { ContractError } from "./errors.ts";
 import type * as pb from "./generated/berth/plugin/v1/group.ts";
 import type { PodGroup as GroupMessage } from "./generated/berth/plugin/v1/placement.ts";
 import { type GroupPreemption, type Maybe, type PodGroup, SUCCESS, statusOf } from "./outcomes.ts";
+import { unpackVerdicts } from "./packing.ts";
 import { headOf, keyOf, type Session } from "./session.ts";
 
 /** Judge the group by each number of pods. */
@@ -39,12 +40,13 @@ export function podGroupPostFilter(
     () => session.catchUp(call, deadline),
     () => {
       const [pod, nodes] = [session.pod(call.pod), session.nodes(call)];
+      const verdicts = unpackVerdicts(request.verdicts, nodes.length);
       const { generation } = mirror;
       try {
         const answer = ask("podGroupPostFilter", () => {
           const none = `${plugin.name} makes no room`;
           const group = groupOf(request.group);
-          return atOnce("podGroupPostFilter", plugin.podGroupPostFilter?.(group, pod, nodes) ?? none);
+          return atOnce("podGroupPostFilter", plugin.podGroupPostFilter?.(group, pod, nodes, verdicts) ?? none);
         });
         if (!Array.isArray(answer))
           return { generation, status: packStatus(statusOf(answer)), proposals: [] };

@@ -188,8 +188,14 @@ export interface PluginSpec extends Listener {
   /**
    * Evictions for a group that fits nowhere, the best first, at most 16: the scheduler has the first carried out by
    * which the group fits. None: room is on its way. A text, `reject(...)` or a `Status`: there is nothing to be done.
+   * The verdicts are those on the first of its pods that found no node.
    */
-  podGroupPostFilter?(group: PodGroup, pod: Pod, nodes: Nodes): readonly GroupPreemption[] | Answer;
+  podGroupPostFilter?(
+    group: PodGroup,
+    pod: Pod,
+    nodes: Nodes,
+    verdicts: Verdicts,
+  ): readonly GroupPreemption[] | Answer;
 
   /** What the plugin counts itself; `GET /metrics` shows it after what the SDK counts. */
   metrics?(): Iterable<Metric>;

@@ -131,7 +131,7 @@ async def test_quorum(release):
     cluster.add_below("h", 1, parent="low")
     cluster.add_members("g0", "g1", group="g")
     await cluster.run()
-    await cluster.tick(40)
+    await cluster.tick(2)
     condition = cluster.condition("g0", "PodScheduled")
     assert ("SchedulingGated", QUORUM, {}) == (condition.reason, condition.message, cluster.bound)
     cluster.add_member("h0", group="h")

@@ -66,7 +66,7 @@ async def waiting(made, *entries, made_of="", pods=("a", "b")):
         if made_of:
             made.add(with_status(pod, {"name": entries[0].name, "resourceClaimName": made_of}))
     await made.run()
-    await made.tick(40)
+    await made.tick(2)
     assert all(made.condition(name) for name in pods)
     await made.tick(360)
     assert {} == made.bound
@@ -194,10 +194,10 @@ async def test_pods_whose_claim_gets_no_device(release, objects, text):
 
 @pytest.mark.parametrize("release", RELEASES)
 async def test_pods_that_come_one_after_the_other_say_nothing(release):
-    """A gang that is complete within seconds costs no write of a condition."""
+    """A gang whose pods come within a second of each other costs no write of a condition."""
     made = cluster(release, group(BY_NAME, size=3))
     for name in ("a", "b"):
         made.add_member(name, cpu="99")
-        await made.tick(2)
+        await made.tick(0.4)
 
     assert [] == made.calls("patch_status")

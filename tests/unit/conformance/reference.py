@@ -136,7 +136,7 @@ class Slots(Plugin):
             return f"{SLOTS_OF_A_GROUP} slots are needed"
         return Status(Code.WAIT, ("more slots are needed",))
 
-    def pod_group_post_filter(self, group, pod, nodes):
+    def pod_group_post_filter(self, group, pod, nodes, verdicts):
         uids = [uid for node in nodes for uid in nodes.pods_on(node.name)]
         return [GroupPreemption((uid,)) for uid in uids] if uids else "no pod can be evicted"
 

@@ -38,7 +38,7 @@ def test_a_gated_pod_waits_in_the_pool():
     assert record.initial_attempt_timestamp is None
     assert bench.queue.sizes().gated == 1
     assert bench.metrics.rejected["Gates", PROFILE] == 1
-    assert not bench.woken
+    assert not bench.queue.ready()
 
 
 def test_the_gating_plugin_is_asked_first():

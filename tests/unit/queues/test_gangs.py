@@ -4,8 +4,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from berth_queues.plugin import NO_ROOM
 from berth_sdk import Code, ObjectKey, Reason
-from berth_sdk.testing import running
+from berth_sdk.testing import Refused, running
 from berth_sdk.testing.builders import make_node
 from tests.unit.queues.builders import FULL, Queues, cpu, key, pod, refusal, uid
 
@@ -46,6 +47,14 @@ async def crowded(quotas, **arguments):
             host.cluster.put_pod(pod("b", f"b{number:02}", 2), NODES[number % 3])
         await host.update()
         yield host
+
+
+def put_back(host, uids, **metadata):
+    """Let b's pods of these UIDs be on their nodes, with that in their metadata."""
+    for each in uids:
+        document = pod("b", each.removeprefix("pod-b-"), 2)
+        document["metadata"] |= metadata
+        host.cluster.put_pod(document, NODES[int(each[-2:]) % 3])
 
 
 def nodes_of(uids):
@@ -108,6 +117,53 @@ async def test_the_last_pod_of_a_group():
         await host.update()
 
         assert await refusal(host, pods[2]) is None
+
+
+@pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
+async def test_a_group_that_is_queued_as_a_unit(version):
+    """One proposal makes room for all of its pods; while its victims leave no others are proposed."""
+    async with crowded({"a": cpu(16), "b": cpu(8)}) as host:
+        named = ObjectKey("scheduling.k8s.io", version, "podgroups", "a", "gang")
+        host.cluster.put_object(named, {"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}})
+        pods = [member("a", f"p{i}", 4, "gang", native=True) for i in range(3)]
+        await host.sort_keys(*pods)
+        (victims,) = await host.pod_group_post_filter("gang", *pods, rejections=ALL_FULL)
+        assert 6 == len(victims)
+        put_back(host, victims, deletionTimestamp="2026-01-01T00:00:00Z")
+        await host.update()
+
+        assert [] == await host.pod_group_post_filter("gang", *pods, rejections=ALL_FULL)
+
+
+async def test_victims_that_are_gone_for_the_time_of_a_trial():
+    """The scheduler tried the group without them and evicted none: the next proposal needs no pause."""
+    async with crowded({"a": cpu(16), "b": cpu(8)}) as host:
+        group(host, "a", "gang", 3)
+        pods = [member("a", f"p{i}", 4, "gang") for i in range(3)]
+        await host.sort_keys(*pods)
+        await host.set_time(0.0)
+        (victims,) = await host.pod_group_post_filter("gang", *pods, rejections=ALL_FULL)
+        for each in victims:
+            host.cluster.remove_pod(each)
+        await host.update()
+        put_back(host, victims)
+        await host.update()
+        await host.set_time(31.0)
+
+        assert [victims] == await host.pod_group_post_filter("gang", *pods, rejections=ALL_FULL)
+
+
+async def test_a_group_for_which_there_is_no_room():
+    """Where its pods can go to no other node, no pod is proposed."""
+    async with crowded({"a": cpu(16), "b": cpu(8)}) as host:
+        group(host, "a", "gang", 3)
+        pods = [member("a", f"p{i}", 4, "gang") for i in range(3)]
+        await host.sort_keys(*pods)
+        taint = Reason("node(s) had untolerated taint(s)", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        with pytest.raises(Refused) as refused:
+            await host.pod_group_post_filter("gang", *pods, rejections={**ALL_FULL, "n1": taint, "n2": taint})
+
+    assert NO_ROOM.reasons == refused.value.status.reasons
 
 
 async def test_all_or_none():

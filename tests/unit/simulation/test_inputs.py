@@ -115,7 +115,7 @@ def test_a_pod_of_no_api_server_with_a_uid(tmp_path):
     assert ("default-scheduler", "by-hand") == (found.spec.scheduler_name, found.uid)
 
 
-@pytest.mark.parametrize("version", ["v1alpha2", "v1beta1"])
+@pytest.mark.parametrize("version", ["v1alpha2", "v1alpha3", "v1beta1"])
 def test_pod_groups_of_each_release(tmp_path, version):
     """A PodGroup of v1.36 and one of v1.37 are both read."""
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
@@ -129,7 +129,7 @@ def test_a_version_that_no_release_has(tmp_path):
     group = thing("PodGroup", "g", "scheduling.k8s.io/v1alpha1", spec={})
 
     with pytest.raises(
-        InputError, match=r"give the object as scheduling.k8s.io/v1beta1 or scheduling.k8s.io/v1alpha2"
+        InputError, match=r"give the object as (scheduling.k8s.io/(v1beta1|v1alpha3|v1alpha2)( or )?){3}$"
     ):
         cluster(tmp_path, group)
 

@@ -45,6 +45,8 @@ class Cluster:
 
     def place(self, pod: Pod, node_name: str, attempt: int) -> None:
         """Count a pod on a node."""
+        if pod.uid not in self.ledger.by_uid:
+            self.promises.victim_back(pod.uid)
         self.ledger.put(pod, requests_of(pod), node_name, attempt)
         group = self.ledger.by_uid[pod.uid].group
         if self.ledger.by_uid[pod.uid].leaving:

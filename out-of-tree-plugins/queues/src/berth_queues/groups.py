@@ -14,6 +14,8 @@ from berth_sdk import ObjectKey, Pod, WatchedResource
 
 COSCHEDULING_GROUPS = WatchedResource("scheduling.x-k8s.io", "v1alpha1", "podgroups")
 POD_GROUPS = WatchedResource("scheduling.k8s.io", "v1alpha2", "podgroups")
+BETA_POD_GROUPS = WatchedResource("scheduling.k8s.io", "v1beta1", "podgroups")
+"""Served from Kubernetes 1.37 on, in the place of v1alpha2."""
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 
 log = logging.getLogger(__name__)

@@ -29,6 +29,7 @@ from berth_sdk import (
     Code,
     CycleOutcome,
     EventInterest,
+    GroupPreemption,
     Node,
     Nodes,
     Nomination,
@@ -36,6 +37,7 @@ from berth_sdk import (
     PlacedPod,
     Plugin,
     Pod,
+    PodGroup,
     PodKey,
     Reason,
     SortKey,
@@ -144,34 +146,25 @@ class Queues(Plugin):
         if before is not None and key != pod.uid and (planned := self._as_planned(pod, before)):
             promises.by_key[key] = before
             return planned
-        claimant = Claimant(
-            key,
-            self.cluster.registry.name_of(pod.namespace, pod.labels),
-            pod.spec.priority,
-            self._wanted(pod, facts),
-        )
-        leaving, staying = set(), set()
-        if before is not None and before.begun:
-            there = self.cluster.ledger.by_uid.keys()
-            leaving, staying = before.victims & there, before.staying & there
-        plan = self._planner().plan(claimant, _candidates(nodes, verdicts), leaving)
-        if plan is None:
-            return NO_ROOM
-        if plan.victims and promises.paused(key):
-            return PAUSED
-        victims = {victim.uid for victim in plan.victims}
-        promise = Promise(
-            key,
-            claimant.queue,
-            claimant.priority,
-            plan.places | self.cluster.held_by(facts.group),
-            leaving | victims,
-            reclaimed=plan.reclaimed,
-            staying=staying | victims,
-            given=before.given if before is not None and leaving and not victims else None,
-            begun=bool(leaving),
-        )
-        return self._nominated(pod, promise)
+        found = self._planned(key, pod, before, _candidates(nodes, verdicts))
+        return self._nominated(pod, found) if isinstance(found, Promise) else found
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pod: Pod, nodes: Nodes, verdicts: Verdicts
+    ) -> Sequence[GroupPreemption] | Answer:
+        """Make room for a whole group, as for a pod; the scheduler tries the group before a pod leaves."""
+        del group
+        facts, promises = facts_of(pod), self.cluster.promises
+        key = self.cluster.claim_key(pod.uid, facts.group)
+        before = promises.take(key)
+        if facts.never_preempts:
+            return NEVER
+        found = self._planned(key, pod, before, _candidates(nodes, verdicts))
+        if not isinstance(found, Promise):
+            return found
+        victims = tuple(sorted(found.staying))
+        self._hold(pod, found)
+        return [GroupPreemption(victims)] if victims else []
 
     def reserve(self, pod: Pod, node: Node) -> Answer:
         """Count the pod from now on, under its attempt."""
@@ -286,6 +279,10 @@ class Queues(Plugin):
         """Return the pod, and of its group as many as have to find a place with it."""
         return self.cluster.wanted(Wanted(pod.uid, requests_of(pod)), facts.group)
 
+    def _claimant(self, key: Hashable, pod: Pod) -> Claimant:
+        queue = self.cluster.registry.name_of(pod.namespace, pod.labels)
+        return Claimant(key, queue, pod.spec.priority, self._wanted(pod, facts_of(pod)))
+
     def _planner(self) -> Planner:
         settings = self.settings
         return Planner(
@@ -311,20 +308,52 @@ class Queues(Plugin):
             return None
         return Nomination(promise.places[pod.uid].node_name, tuple(promise.staying) if again else ())
 
+    def _planned(
+        self, key: Hashable, pod: Pod, before: Promise | None, candidates: Sequence[Node]
+    ) -> Promise | Status:
+        """Return the best plan for the pod and those of its group that go with it, or why there is none."""
+        promises, claimant = self.cluster.promises, self._claimant(key, pod)
+        leaving, staying = set[str](), set[str]()
+        if before is not None and before.begun:
+            there = self.cluster.ledger.by_uid.keys()
+            leaving, staying = before.victims & there, before.staying & there
+        plan = self._planner().plan(claimant, candidates, leaving)
+        if plan is None:
+            return NO_ROOM
+        if plan.victims and promises.paused(key):
+            return PAUSED
+        victims = {victim.uid for victim in plan.victims}
+        return Promise(
+            key,
+            claimant.queue,
+            claimant.priority,
+            plan.places | self.cluster.held_by(facts_of(pod).group),
+            leaving | victims,
+            reclaimed=plan.reclaimed,
+            staying=staying | victims,
+            given=before.given if before is not None and leaving and not victims else None,
+            begun=bool(leaving),
+        )
+
     def _nominated(self, pod: Pod, promise: Promise) -> Nomination | Answer:
         """Hold what is promised; victims of which no deletion was seen are named, some of them once more."""
         node_name, victims = promise.places[pod.uid].node_name, tuple(sorted(promise.staying))
+        if not current_call().shadow:
+            self._hold(pod, promise)
+            if not victims and promise.key == pod.uid:
+                return ON_ITS_WAY
+        return Nomination(node_name, victims)
+
+    def _hold(self, pod: Pod, promise: Promise) -> None:
+        """Hold the places of a plan until the pods have them; in shadow no pod leaves for them."""
         if current_call().shadow:
-            return Nomination(node_name, victims)  # no pod leaves for it
+            return
         promise.note_asked(pod.uid, current_call().key.attempt)
         self.cluster.promises.give(promise)
-        if not victims and promise.key == pod.uid:
-            return ON_ITS_WAY
-        if victims:
+        if promise.staying:
             self.clock.after(self.cluster.patience, self._promise_over)
-            preemptor = f"{pod.namespace}/{pod.name}"
-            log.info("preempting pod=%s node=%s victims=%s", preemptor, node_name, len(victims))
-        return Nomination(node_name, victims)
+            preemptor, node_name = f"{pod.namespace}/{pod.name}", promise.places[pod.uid].node_name
+            log.info("preempting pod=%s node=%s victims=%s", preemptor, node_name, len(promise.staying))
 
     def _promise_over(self) -> None:
         """Have pods tried again that respected promises which hold no more."""

@@ -48,6 +48,8 @@ class Promise:
     """Since when it is held, by the clock of `Promises`; None: not yet."""
     begun: bool = False
     """Whether a deletion of a victim was seen: an answer that comes too late, or is refused, has none."""
+    planned: frozenset[str] = frozenset()
+    """The victims that there were at first."""
     _asked: dict[str, int] = field(default_factory=dict)
 
     def note_asked(self, uid: str, attempt: int) -> bool:
@@ -77,6 +79,7 @@ class Promises:
         """Hold places for a pod or a group."""
         if promise.given is None:
             promise.given = self.now()
+        promise.planned = frozenset(promise.victims)
         if not promise.victims:
             promise.awaited_since = self.now()
         self.by_key[promise.key] = promise
@@ -118,6 +121,15 @@ class Promises:
                 if not promise.victims:
                     promise.awaited_since = self.now()
         return found
+
+    def victim_back(self, uid: str) -> None:
+        """Wait for a pod again that was gone while the scheduler tried to do without it."""
+        for promise in self.by_key.values():
+            if uid in promise.planned and uid not in promise.victims:
+                promise.victims.add(uid)
+                promise.staying.add(uid)
+                promise.awaited_since = None
+                promise.begun = bool(promise.planned - promise.staying)
 
     def victims(self) -> set[str]:
         """Return all pods that are to leave."""

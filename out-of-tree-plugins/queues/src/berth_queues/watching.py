@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from berth_queues.budgets import BUDGETS
 from berth_queues.elastic_quotas import ELASTIC_QUOTAS
-from berth_queues.groups import COSCHEDULING_GROUPS, POD_GROUPS
+from berth_queues.groups import BETA_POD_GROUPS, COSCHEDULING_GROUPS, POD_GROUPS
 from berth_queues.koordinator import KOORDINATOR_QUOTAS
 from berth_queues.queue_objects import NAMESPACES, QUEUES
 from berth_sdk import WatchedResource
@@ -14,6 +14,7 @@ OPTIONAL = {
     "ElasticQuota": ELASTIC_QUOTAS,
     "KoordinatorQuota": KOORDINATOR_QUOTAS,
     "PodGroup": POD_GROUPS,
+    "PodGroup/v1beta1": BETA_POD_GROUPS,
     "CoschedulingPodGroup": COSCHEDULING_GROUPS,
 }
 """By the word of `--kinds`."""

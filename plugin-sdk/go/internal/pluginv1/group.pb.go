@@ -197,7 +197,11 @@ type PodGroupPostFilterRequest struct {
 	// State, and the group's first pod.
 	Call *Call `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
 	// The group.
-	Group         *PodGroup `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	Group *PodGroup `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	// Why the first of its pods that found no node was turned down on each, the
+	// pods before it on their nodes: where a reason is UNSCHEDULABLE evicting pods
+	// may help. All pass where no pod was tried, or all of them found nodes.
+	Verdicts      *Verdicts `protobuf:"bytes,3,opt,name=verdicts,proto3" json:"verdicts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -242,6 +246,13 @@ func (x *PodGroupPostFilterRequest) GetCall() *Call {
 func (x *PodGroupPostFilterRequest) GetGroup() *PodGroup {
 	if x != nil {
 		return x.Group
+	}
+	return nil
+}
+
+func (x *PodGroupPostFilterRequest) GetVerdicts() *Verdicts {
+	if x != nil {
+		return x.Verdicts
 	}
 	return nil
 }
@@ -365,7 +376,7 @@ var File_berth_plugin_v1_group_proto protoreflect.FileDescriptor
 
 const file_berth_plugin_v1_group_proto_rawDesc = "" +
 	"\n" +
-	"\x1bberth/plugin/v1/group.proto\x12\x0fberth.plugin.v1\x1a\x1cberth/plugin/v1/common.proto\x1a\x1fberth/plugin/v1/placement.proto\"O\n" +
+	"\x1bberth/plugin/v1/group.proto\x12\x0fberth.plugin.v1\x1a\x1cberth/plugin/v1/common.proto\x1a\x1fberth/plugin/v1/placement.proto\x1a berth/plugin/v1/scheduling.proto\"O\n" +
 	"\x11PlacementProgress\x12\x1c\n" +
 	"\tremaining\x18\x01 \x01(\rR\tremaining\x12\x1c\n" +
 	"\tscheduled\x18\x02 \x01(\rR\tscheduled\"\xb6\x01\n" +
@@ -374,10 +385,11 @@ const file_berth_plugin_v1_group_proto_rawDesc = "" +
 	"\x05group\x18\x02 \x01(\v2\x19.berth.plugin.v1.PodGroupR\x05group\x12>\n" +
 	"\bprogress\x18\x03 \x03(\v2\".berth.plugin.v1.PlacementProgressR\bprogress\"P\n" +
 	"\x19PlacementFeasibleResponse\x123\n" +
-	"\bverdicts\x18\x01 \x03(\v2\x17.berth.plugin.v1.StatusR\bverdicts\"w\n" +
+	"\bverdicts\x18\x01 \x03(\v2\x17.berth.plugin.v1.StatusR\bverdicts\"\xae\x01\n" +
 	"\x19PodGroupPostFilterRequest\x12)\n" +
 	"\x04call\x18\x01 \x01(\v2\x15.berth.plugin.v1.CallR\x04call\x12/\n" +
-	"\x05group\x18\x02 \x01(\v2\x19.berth.plugin.v1.PodGroupR\x05group\"2\n" +
+	"\x05group\x18\x02 \x01(\v2\x19.berth.plugin.v1.PodGroupR\x05group\x125\n" +
+	"\bverdicts\x18\x03 \x01(\v2\x19.berth.plugin.v1.VerdictsR\bverdicts\"2\n" +
 	"\x0fGroupPreemption\x12\x1f\n" +
 	"\vvictim_uids\x18\x01 \x03(\tR\n" +
 	"victimUids\"\xad\x01\n" +
@@ -414,6 +426,7 @@ var file_berth_plugin_v1_group_proto_goTypes = []any{
 	(*Call)(nil),                       // 6: berth.plugin.v1.Call
 	(*PodGroup)(nil),                   // 7: berth.plugin.v1.PodGroup
 	(*Status)(nil),                     // 8: berth.plugin.v1.Status
+	(*Verdicts)(nil),                   // 9: berth.plugin.v1.Verdicts
 }
 var file_berth_plugin_v1_group_proto_depIdxs = []int32{
 	6,  // 0: berth.plugin.v1.PlacementFeasibleRequest.call:type_name -> berth.plugin.v1.Call
@@ -422,17 +435,18 @@ var file_berth_plugin_v1_group_proto_depIdxs = []int32{
 	8,  // 3: berth.plugin.v1.PlacementFeasibleResponse.verdicts:type_name -> berth.plugin.v1.Status
 	6,  // 4: berth.plugin.v1.PodGroupPostFilterRequest.call:type_name -> berth.plugin.v1.Call
 	7,  // 5: berth.plugin.v1.PodGroupPostFilterRequest.group:type_name -> berth.plugin.v1.PodGroup
-	8,  // 6: berth.plugin.v1.PodGroupPostFilterResponse.status:type_name -> berth.plugin.v1.Status
-	4,  // 7: berth.plugin.v1.PodGroupPostFilterResponse.proposals:type_name -> berth.plugin.v1.GroupPreemption
-	1,  // 8: berth.plugin.v1.GroupService.PlacementFeasible:input_type -> berth.plugin.v1.PlacementFeasibleRequest
-	3,  // 9: berth.plugin.v1.GroupService.PodGroupPostFilter:input_type -> berth.plugin.v1.PodGroupPostFilterRequest
-	2,  // 10: berth.plugin.v1.GroupService.PlacementFeasible:output_type -> berth.plugin.v1.PlacementFeasibleResponse
-	5,  // 11: berth.plugin.v1.GroupService.PodGroupPostFilter:output_type -> berth.plugin.v1.PodGroupPostFilterResponse
-	10, // [10:12] is the sub-list for method output_type
-	8,  // [8:10] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	9,  // 6: berth.plugin.v1.PodGroupPostFilterRequest.verdicts:type_name -> berth.plugin.v1.Verdicts
+	8,  // 7: berth.plugin.v1.PodGroupPostFilterResponse.status:type_name -> berth.plugin.v1.Status
+	4,  // 8: berth.plugin.v1.PodGroupPostFilterResponse.proposals:type_name -> berth.plugin.v1.GroupPreemption
+	1,  // 9: berth.plugin.v1.GroupService.PlacementFeasible:input_type -> berth.plugin.v1.PlacementFeasibleRequest
+	3,  // 10: berth.plugin.v1.GroupService.PodGroupPostFilter:input_type -> berth.plugin.v1.PodGroupPostFilterRequest
+	2,  // 11: berth.plugin.v1.GroupService.PlacementFeasible:output_type -> berth.plugin.v1.PlacementFeasibleResponse
+	5,  // 12: berth.plugin.v1.GroupService.PodGroupPostFilter:output_type -> berth.plugin.v1.PodGroupPostFilterResponse
+	11, // [11:13] is the sub-list for method output_type
+	9,  // [9:11] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_berth_plugin_v1_group_proto_init() }
@@ -442,6 +456,7 @@ func file_berth_plugin_v1_group_proto_init() {
 	}
 	file_berth_plugin_v1_common_proto_init()
 	file_berth_plugin_v1_placement_proto_init()
+	file_berth_plugin_v1_scheduling_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -65,7 +65,7 @@ func placementFeasible(group *berth.PodGroup, _ *corev1.Pod, progress berth.Plac
 }
 
 func podGroupPostFilter(
-	_ *berth.PodGroup, _ *corev1.Pod, nodes *berth.Nodes,
+	_ *berth.PodGroup, _ *corev1.Pod, nodes *berth.Nodes, _ berth.Verdicts,
 ) ([]berth.GroupPreemption, *berth.Status) {
 	var proposals []berth.GroupPreemption
 	for _, node := range nodes.Asked() {

@@ -5,8 +5,16 @@ from collections.abc import Sequence
 from berth_plugin_proto import group_pb2 as pb
 from berth_plugin_proto import placement_pb2
 from berth_sdk.errors import ContractError
-from berth_sdk.outcomes import SUCCESS, GroupPreemption, PlacementProgress, PodGroup, status_of
-from berth_sdk.packing import pack_status
+from berth_sdk.outcomes import (
+    SUCCESS,
+    Code,
+    GroupPreemption,
+    PlacementProgress,
+    PodGroup,
+    Reason,
+    status_of,
+)
+from berth_sdk.packing import pack_status, unpack_verdicts
 from berth_sdk.scheduling import ask, failure
 from berth_sdk.session import Session, key_of
 
@@ -34,8 +42,10 @@ async def pod_group_post_filter(
     await session.catch_up(request.call)
     pod, plugin, nodes = session.pod(request.call.pod), session.plugin, session.nodes(request.call)
     generation, proposals = session.mirror.generation, []
+    table = tuple(Reason(each.text, Code(each.code)) for each in request.verdicts.reasons)
+    verdicts = unpack_verdicts(request.verdicts, table, len(nodes))
     try:
-        answer = await ask(plugin.pod_group_post_filter, group_of(request.group), pod, nodes)
+        answer = await ask(plugin.pod_group_post_filter, group_of(request.group), pod, nodes, verdicts)
         if isinstance(answer, Sequence) and not isinstance(answer, str):
             proposals = [_packed(each) for each in answer]
             status = pack_status(SUCCESS)

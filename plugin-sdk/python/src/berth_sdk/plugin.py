@@ -319,9 +319,11 @@ class Plugin:
         """
 
     def pod_group_post_filter(
-        self, group: PodGroup, pod: Pod, nodes: Nodes
+        self, group: PodGroup, pod: Pod, nodes: Nodes, verdicts: Verdicts
     ) -> Maybe[Sequence[GroupPreemption] | Answer]:
         """Propose evictions for a group that fits nowhere, the one that you like best first, at most 16.
+
+        `pod` is the first of its pods, `verdicts` those on the first of them that found no node.
 
         The scheduler tries the group without the victims and has the first carried out by which it fits. An
         empty list: room is on its way. A text, `Reason` or `Status`: there is nothing to be done.

@@ -3243,6 +3243,11 @@ pub struct PodGroupPostFilterRequest {
     /// The group.
     #[prost(message, optional, tag = "2")]
     pub group: ::core::option::Option<PodGroup>,
+    /// Why the first of its pods that found no node was turned down on each, the
+    /// pods before it on their nodes: where a reason is UNSCHEDULABLE evicting pods
+    /// may help. All pass where no pod was tried, or all of them found nodes.
+    #[prost(message, optional, tag = "3")]
+    pub verdicts: ::core::option::Option<Verdicts>,
 }
 /// GroupPreemption is a set of pods without which the group may fit.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,7 +6,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::cluster::number;
 use super::host::{Host, PROFILE, status_of, unpack_scores};
+use crate::groups::PlacementProgress;
 use crate::outcomes::{Code, Status};
+use crate::pb::group_service_client::GroupServiceClient;
 use crate::pb::placement_service_client::PlacementServiceClient;
 use crate::pb::queueing_service_client::QueueingServiceClient;
 use crate::pb::{self};
@@ -116,6 +118,46 @@ impl Host {
             return Err(status);
         }
         Ok(unpack_scores(response.scores.and_then(|scores| scores.values), count))
+    }
+
+    /// What the plugin says of the group of these pods at each number of pods.
+    pub fn placement_feasible<P: Into<Pod>>(
+        &mut self,
+        group: &str,
+        pods: impl IntoIterator<Item = P>,
+        progress: &[PlacementProgress],
+    ) -> Vec<Status> {
+        let (call, group) = self.about(group, pods);
+        let progress = progress.iter().map(|each| pb::PlacementProgress {
+            remaining: number(each.remaining),
+            scheduled: number(each.scheduled),
+        });
+        let request =
+            pb::PlacementFeasibleRequest { call: Some(call), group: Some(group), progress: progress.collect() };
+        let mut plugin = GroupServiceClient::new(self.channel.clone());
+        let response = self.wait(async move { plugin.placement_feasible(request).await });
+        response.verdicts.into_iter().map(|verdict| status_of(Some(verdict))).collect()
+    }
+
+    /// The UIDs of the victims of each proposal for the group of these pods.
+    ///
+    /// # Errors
+    /// Why the plugin has none.
+    pub fn pod_group_post_filter<P: Into<Pod>>(
+        &mut self,
+        group: &str,
+        pods: impl IntoIterator<Item = P>,
+    ) -> Result<Vec<Vec<String>>, Status> {
+        self.update();
+        let (call, group) = self.about(group, pods);
+        let request = pb::PodGroupPostFilterRequest { call: Some(call), group: Some(group), verdicts: None };
+        let mut plugin = GroupServiceClient::new(self.channel.clone());
+        let response = self.wait(async move { plugin.pod_group_post_filter(request).await });
+        let status = status_of(response.status);
+        if status.code != Code::Success {
+            return Err(status);
+        }
+        Ok(response.proposals.into_iter().map(|each| each.victim_uids).collect())
     }
 
     /// The head of a call about a group's first pod, and the group.

@@ -494,7 +494,8 @@ export class Host implements AsyncDisposable {
    */
   async podGroupPostFilter(group: string, ...pods: [Pod, ...Pod[]]): Promise<string[][]> {
     await this.update();
-    const request = { call: this.call(pods[0]), group: this.#group(group, pods) };
+    const verdicts = packVerdicts({ codes: new Uint8Array(this.cluster.names.length), reasons: [] });
+    const request = { call: this.call(pods[0]), group: this.#group(group, pods), verdicts };
     const response = await this.ask<PodGroupPostFilterResponse>(Groups.podGroupPostFilter, request);
     succeeded(response.status);
     return response.proposals.map(({ victimUids }) => victimUids);

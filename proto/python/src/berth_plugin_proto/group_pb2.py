@@ -24,27 +24,28 @@ _sym_db = _symbol_database.Default()
 
 from . import common_pb2 as berth_dot_plugin_dot_v1_dot_common__pb2
 from . import placement_pb2 as berth_dot_plugin_dot_v1_dot_placement__pb2
+from . import scheduling_pb2 as berth_dot_plugin_dot_v1_dot_scheduling__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x62\x65rth/plugin/v1/group.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1c\x62\x65rth/plugin/v1/common.proto\x1a\x1f\x62\x65rth/plugin/v1/placement.proto\"9\n\x11PlacementProgress\x12\x11\n\tremaining\x18\x01 \x01(\r\x12\x11\n\tscheduled\x18\x02 \x01(\r\"\x9f\x01\n\x18PlacementFeasibleRequest\x12#\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x15.berth.plugin.v1.Call\x12(\n\x05group\x18\x02 \x01(\x0b\x32\x19.berth.plugin.v1.PodGroup\x12\x34\n\x08progress\x18\x03 \x03(\x0b\x32\".berth.plugin.v1.PlacementProgress\"F\n\x19PlacementFeasibleResponse\x12)\n\x08verdicts\x18\x01 \x03(\x0b\x32\x17.berth.plugin.v1.Status\"j\n\x19PodGroupPostFilterRequest\x12#\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x15.berth.plugin.v1.Call\x12(\n\x05group\x18\x02 \x01(\x0b\x32\x19.berth.plugin.v1.PodGroup\"&\n\x0fGroupPreemption\x12\x13\n\x0bvictim_uids\x18\x01 \x03(\t\"\x8e\x01\n\x1aPodGroupPostFilterResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.berth.plugin.v1.Status\x12\x33\n\tproposals\x18\x03 \x03(\x0b\x32 .berth.plugin.v1.GroupPreemption2\xe9\x01\n\x0cGroupService\x12j\n\x11PlacementFeasible\x12).berth.plugin.v1.PlacementFeasibleRequest\x1a*.berth.plugin.v1.PlacementFeasibleResponse\x12m\n\x12PodGroupPostFilter\x12*.berth.plugin.v1.PodGroupPostFilterRequest\x1a+.berth.plugin.v1.PodGroupPostFilterResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x62\x65rth/plugin/v1/group.proto\x12\x0f\x62\x65rth.plugin.v1\x1a\x1c\x62\x65rth/plugin/v1/common.proto\x1a\x1f\x62\x65rth/plugin/v1/placement.proto\x1a berth/plugin/v1/scheduling.proto\"9\n\x11PlacementProgress\x12\x11\n\tremaining\x18\x01 \x01(\r\x12\x11\n\tscheduled\x18\x02 \x01(\r\"\x9f\x01\n\x18PlacementFeasibleRequest\x12#\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x15.berth.plugin.v1.Call\x12(\n\x05group\x18\x02 \x01(\x0b\x32\x19.berth.plugin.v1.PodGroup\x12\x34\n\x08progress\x18\x03 \x03(\x0b\x32\".berth.plugin.v1.PlacementProgress\"F\n\x19PlacementFeasibleResponse\x12)\n\x08verdicts\x18\x01 \x03(\x0b\x32\x17.berth.plugin.v1.Status\"\x97\x01\n\x19PodGroupPostFilterRequest\x12#\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x15.berth.plugin.v1.Call\x12(\n\x05group\x18\x02 \x01(\x0b\x32\x19.berth.plugin.v1.PodGroup\x12+\n\x08verdicts\x18\x03 \x01(\x0b\x32\x19.berth.plugin.v1.Verdicts\"&\n\x0fGroupPreemption\x12\x13\n\x0bvictim_uids\x18\x01 \x03(\t\"\x8e\x01\n\x1aPodGroupPostFilterResponse\x12\x12\n\ngeneration\x18\x01 \x01(\x03\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.berth.plugin.v1.Status\x12\x33\n\tproposals\x18\x03 \x03(\x0b\x32 .berth.plugin.v1.GroupPreemption2\xe9\x01\n\x0cGroupService\x12j\n\x11PlacementFeasible\x12).berth.plugin.v1.PlacementFeasibleRequest\x1a*.berth.plugin.v1.PlacementFeasibleResponse\x12m\n\x12PodGroupPostFilter\x12*.berth.plugin.v1.PodGroupPostFilterRequest\x1a+.berth.plugin.v1.PodGroupPostFilterResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'berth.plugin.v1.group_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PLACEMENTPROGRESS']._serialized_start=111
-  _globals['_PLACEMENTPROGRESS']._serialized_end=168
-  _globals['_PLACEMENTFEASIBLEREQUEST']._serialized_start=171
-  _globals['_PLACEMENTFEASIBLEREQUEST']._serialized_end=330
-  _globals['_PLACEMENTFEASIBLERESPONSE']._serialized_start=332
-  _globals['_PLACEMENTFEASIBLERESPONSE']._serialized_end=402
-  _globals['_PODGROUPPOSTFILTERREQUEST']._serialized_start=404
-  _globals['_PODGROUPPOSTFILTERREQUEST']._serialized_end=510
-  _globals['_GROUPPREEMPTION']._serialized_start=512
-  _globals['_GROUPPREEMPTION']._serialized_end=550
-  _globals['_PODGROUPPOSTFILTERRESPONSE']._serialized_start=553
-  _globals['_PODGROUPPOSTFILTERRESPONSE']._serialized_end=695
-  _globals['_GROUPSERVICE']._serialized_start=698
-  _globals['_GROUPSERVICE']._serialized_end=931
+  _globals['_PLACEMENTPROGRESS']._serialized_start=145
+  _globals['_PLACEMENTPROGRESS']._serialized_end=202
+  _globals['_PLACEMENTFEASIBLEREQUEST']._serialized_start=205
+  _globals['_PLACEMENTFEASIBLEREQUEST']._serialized_end=364
+  _globals['_PLACEMENTFEASIBLERESPONSE']._serialized_start=366
+  _globals['_PLACEMENTFEASIBLERESPONSE']._serialized_end=436
+  _globals['_PODGROUPPOSTFILTERREQUEST']._serialized_start=439
+  _globals['_PODGROUPPOSTFILTERREQUEST']._serialized_end=590
+  _globals['_GROUPPREEMPTION']._serialized_start=592
+  _globals['_GROUPPREEMPTION']._serialized_end=630
+  _globals['_PODGROUPPOSTFILTERRESPONSE']._serialized_start=633
+  _globals['_PODGROUPPOSTFILTERRESPONSE']._serialized_end=775
+  _globals['_GROUPSERVICE']._serialized_start=778
+  _globals['_GROUPSERVICE']._serialized_end=1011
 # @@protoc_insertion_point(module_scope)

@@ -5,6 +5,7 @@ isort:skip_file
 
 from . import common_pb2 as _common_pb2
 from . import placement_pb2 as _placement_pb2
+from . import scheduling_pb2 as _scheduling_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
@@ -121,6 +122,7 @@ class PodGroupPostFilterRequest(_message.Message):
 
     CALL_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
+    VERDICTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def call(self) -> _common_pb2.Call:
         """State, and the group's first pod."""
@@ -129,15 +131,23 @@ class PodGroupPostFilterRequest(_message.Message):
     def group(self) -> _placement_pb2.PodGroup:
         """The group."""
 
+    @_builtins.property
+    def verdicts(self) -> _scheduling_pb2.Verdicts:
+        """Why the first of its pods that found no node was turned down on each, the
+        pods before it on their nodes: where a reason is UNSCHEDULABLE evicting pods
+        may help. All pass where no pod was tried, or all of them found nodes.
+        """
+
     def __init__(
         self,
         *,
         call: _common_pb2.Call | None = ...,
         group: _placement_pb2.PodGroup | None = ...,
+        verdicts: _scheduling_pb2.Verdicts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "group", b"group"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "group", b"group", "verdicts", b"verdicts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "group", b"group"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "group", b"group", "verdicts", b"verdicts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

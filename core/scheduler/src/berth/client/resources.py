@@ -69,7 +69,7 @@ COMPOSITE_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha3", "compositepodgr
 VERSIONS: Final[Mapping[Resource, tuple[str, ...]]] = MappingProxyType(
     {
         DEVICE_TAINT_RULES: ("v1", "v1beta2", "v1alpha3"),
-        POD_GROUPS: ("v1beta1", "v1alpha2"),
+        POD_GROUPS: ("v1beta1", "v1alpha3", "v1alpha2"),
     }
 )
 """Every version that is read of kinds whose version goes by the API server's release, the best first."""

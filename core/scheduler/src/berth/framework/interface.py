@@ -390,7 +390,8 @@ class PodGroupPostFilterPlugin(Plugin):
     ) -> Awaitable[PodGroupPostFilterResult]:
         """Return SUCCESS if victims were chosen and the group may wait for their room, else why not.
 
-        `state` is that of the attempt at the group, with the record of its first pod; `pods` are the members
+        `state` is that of the attempt at the group, with the record of its first pod, and the Diagnosis of
+        the first pod that found no node, if there is one; `pods` are the members
         that the group cycle tried. The trial is undone by the caller. UNSCHEDULABLE: the next plugin is
         asked; any other status ends the phase.
         """

@@ -245,7 +245,7 @@ class PodGroupCycle(msgspec.Struct, frozen=True):
             unschedulable = not released.freed
         if not (self.features.preemption and unschedulable):
             return result
-        found = await preempt_for_group(self.ground, question, self.trees, self._algorithm)
+        found = await preempt_for_group(self.ground, question, self.trees, self._algorithm, result)
         if found is None:
             return result
         status = found.status

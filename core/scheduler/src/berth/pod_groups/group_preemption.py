@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_budget import OverBudgetError
+from berth.framework.attempts.diagnosis import Diagnosis, FitError
 from berth.framework.interface import PodGroupPostFilterPlugin, PodGroupPostFilterResult
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, kind_of
 from berth.framework.status import Code, Status, failed, unschedulable
@@ -30,11 +31,15 @@ GOES_TO_ONE_PLACE = unschedulable(
 
 
 async def preempt_for_group(
-    ground: SchedulingContext, question: GroupQuestion, trees: GroupTrees, algorithm: Algorithm
+    ground: SchedulingContext,
+    question: GroupQuestion,
+    trees: GroupTrees,
+    algorithm: Algorithm,
+    found: GroupResult,
 ) -> PodGroupPostFilterResult | None:
     """Success where victims are on their way out, else why not, or what broke; None where nothing is said.
 
-    `algorithm` is what the group was found unschedulable by, placements included.
+    `algorithm` is what the group was found unschedulable by, placements included, and `found` what it said.
     """
     every = question.framework.plugins.post_filter
     plugins = [p for p in every if isinstance(p, PodGroupPostFilterPlugin)]
@@ -50,6 +55,9 @@ async def preempt_for_group(
     constraints = group.spec.scheduling_constraints
     if constraints is not None and constraints.topology and ground.counting is None:
         return PodGroupPostFilterResult(GOES_TO_ONE_PLACE)
+    diagnosis = _first_without_a_node(found)
+    if diagnosis is not None:
+        question.state.write(Diagnosis, diagnosis)
     reasons: tuple[str, ...] = ()
     for plugin in plugins:
         result = await _asked(plugin, group, _WithoutVictims(ground, question, algorithm))
@@ -59,6 +67,12 @@ async def preempt_for_group(
         if result.status.code is not Code.UNSCHEDULABLE:
             break
     return PodGroupPostFilterResult(Status(result.status.code, reasons), result.nominations)
+
+
+def _first_without_a_node(found: GroupResult) -> Diagnosis | None:
+    """Why the first of the pods that found no node did not, for plugins that choose where to make room."""
+    errors = (one.status.error for one in found.members.values() if not one.node_name)
+    return next((error.diagnosis for error in errors if isinstance(error, FitError)), None)
 
 
 async def _asked(

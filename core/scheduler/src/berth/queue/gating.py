@@ -16,6 +16,7 @@ from berth.framework.interface import MaybeAwaitable, PreEnqueuePlugin
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.framework.status import Code, Status, failed
 from berth.queue.queue_metrics import QueueMetrics
+from berth.queue.recently_gated import RecentlyGated
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.sort_keys import SortKeys
 
@@ -43,6 +44,7 @@ class Gating:
         *,
         ask: AskRemotely,
         keys: SortKeys,
+        recently: RecentlyGated,
     ) -> None:
         self._profiles = profiles
         self._events_of = events_of
@@ -50,6 +52,7 @@ class Gating:
         self._metrics = metrics
         self._ask = ask
         self._keys = keys
+        self._recently = recently
         self._runs = 0
 
     def check(self, record: QueuedPodInfo) -> bool:
@@ -169,6 +172,7 @@ class Gating:
         record.gating_plugin, record.gating_message = plugin, status.message[:MAX_MESSAGE]
         record.gating_plugin_events = self._events_of(plugin)
         record.gates_passed = frozenset()
+        self._recently.note(record)
 
 
 def _clear(record: QueuedPodInfo) -> None:

@@ -19,6 +19,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go PriorityQueue (Kubernete
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 from berth.framework.clock import Clock
@@ -43,6 +44,7 @@ from berth.queue.pools.queue_order import Less, queue_order
 from berth.queue.pools.record_heap import Order, ShardOf, whole
 from berth.queue.queue_contents import QueueContents
 from berth.queue.queue_metrics import QueueMetrics, count_rejected
+from berth.queue.recently_gated import RecentlyGated
 from berth.queue.requeueing.hint_questions import HintAsker, HintQuestion, HintQuestions, queue_all
 from berth.queue.requeueing.queue_profile import QueueProfile
 from berth.queue.requeueing.requeue_strategy import RequeueStrategies
@@ -72,7 +74,8 @@ class SchedulingQueue(QueueContents):
     """Pods by priority, with their backoffs, rejections, gates and nominations.
 
     `less` (and `sort_key`, if its plugin has one) come from the QueueSort plugin of the first profile.
-    `on_ready` is called after any call that put a pod into activeQ or backoffQ, and by `close()`.
+    `on_ready` is called after any call that put a pod into activeQ or backoffQ, or brought the next flush
+    forward, and by `close()`.
     `ask_hints` asks sidecars. `leaves_out` says of an object that comes which records it
     cannot help, so that no plugin is asked about them. `shard_of` says with which shard a record is popped.
     `wait_seconds` says of a pod that is next how much longer it has to wait, because of its namespace.
@@ -123,6 +126,7 @@ class SchedulingQueue(QueueContents):
         self._in_flight = InFlight(self._metrics)
         self._async_pre_enqueue = AsyncPreEnqueue(background, self._gates_answered)
         self._sort_keys = SortKeys(profiles)
+        self._recently_gated = RecentlyGated(clock, partial(self._notify, True))
         gating = self._new_gating(profiles)
         self._sub_queues = SubQueues(
             queue_order(less, sort_key),
@@ -141,7 +145,14 @@ class SchedulingQueue(QueueContents):
         self.groups = (
             None
             if groups is None
-            else QueuedGroups(self._sub_queues, groups, clock, self._notify, self._pod_added)
+            else QueuedGroups(
+                self._sub_queues,
+                groups,
+                clock,
+                self._notify,
+                pod_added=self._pod_added,
+                recently=self._recently_gated,
+            )
         )
         """The groups that wait as one; None where each pod waits alone."""
         self._gates = GateAnswers(self._sub_queues, gating, self._strategies)
@@ -156,6 +167,7 @@ class SchedulingQueue(QueueContents):
             max_in_unschedulable_seconds=max_in_unschedulable_seconds,
             still_gated=still_gated,
             groups=self.groups,
+            recently=self._recently_gated,
         )
 
     def _new_gating(self, profiles: Mapping[str, QueueProfile]) -> Gating:
@@ -166,6 +178,7 @@ class SchedulingQueue(QueueContents):
             self._metrics,
             ask=self._async_pre_enqueue.ask,
             keys=self._sort_keys,
+            recently=self._recently_gated,
         )
 
     # Pods come, change and go.
@@ -424,6 +437,7 @@ class SchedulingQueue(QueueContents):
     def flush(self) -> None:
         """Do the flushes that are due."""
         self.flush_backoff()
+        self._flushes.newly_gated()
         if self._flushes.leftovers_due():
             self.flush_unschedulable_leftovers()
 

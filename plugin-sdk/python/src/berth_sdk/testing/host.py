@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -310,13 +311,16 @@ class Host:
     ) -> scheduling_pb2.PostFilterResponse:
         """Return what the plugin makes of a pod that these nodes were the reason for not placing."""
         await self.update()
+        verdicts = self._verdicts(rejections)
+        request = scheduling_pb2.PostFilterRequest(call=self.call(pod), verdicts=verdicts)
+        return await self.scheduling.PostFilter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+
+    def _verdicts(self, rejections: Mapping[str, Reason]) -> scheduling_pb2.Verdicts:
         table = tuple(dict.fromkeys(rejections.values()))
         codes = [
             table.index(rejections[name]) + 1 if name in rejections else 0 for name in self.cluster.names
         ]
-        verdicts = pack_verdicts(Verdicts(np.array(codes, np.uint8), table), None)
-        request = scheduling_pb2.PostFilterRequest(call=self.call(pod), verdicts=verdicts)
-        return await self.scheduling.PostFilter(request, timeout=TIMEOUT_SECONDS, metadata=self.metadata)
+        return pack_verdicts(Verdicts(np.array(codes, np.uint8), table), None)
 
     async def filter_overlays(
         self, pod: Document, *overlays: tuple[str, Iterable[Document], Iterable[Document]]
@@ -493,13 +497,19 @@ class Host:
         )
         return [_status(each) for each in response.verdicts]
 
-    async def pod_group_post_filter(self, group: str, *pods: Document) -> list[list[str]]:
+    async def pod_group_post_filter(
+        self, group: str, *pods: Document, rejections: Mapping[str, Reason] = MappingProxyType({})
+    ) -> list[list[str]]:
         """Return the UIDs of the victims of each proposal for the group of these pods.
+
+        `rejections` are those of the first pod that found no node.
 
         Raises: Refused: the plugin has none.
         """
         await self.update()
-        request = group_pb2.PodGroupPostFilterRequest(call=self.call(pods[0]), group=self._group(group, pods))
+        request = group_pb2.PodGroupPostFilterRequest(
+            call=self.call(pods[0]), group=self._group(group, pods), verdicts=self._verdicts(rejections)
+        )
         response = await self.groups.PodGroupPostFilter(
             request, timeout=TIMEOUT_SECONDS, metadata=self.metadata
         )

@@ -11,7 +11,7 @@ from berth.conformance.subject import PluginUnderTest
 from berth.out_of_tree.limits import GROUP_PROPOSALS
 from berth.out_of_tree.packing import status_of
 from berth.out_of_tree.points.group_points import group_verdicts_of
-from berth_plugin_proto import common_pb2, group_pb2
+from berth_plugin_proto import common_pb2, group_pb2, scheduling_pb2
 
 CLAUSE = "Pod groups as a whole"
 JUDGES, PROPOSES = ("PLACEMENT_FEASIBLE",), ("POD_GROUP_POST_FILTER", "nodes")
@@ -46,7 +46,10 @@ async def occupied(subject: PluginUnderTest) -> HostState:
 
 async def proposed(host: HostState, *, stub: Any = None) -> Any:
     """The answer about the group of the sample pods."""
-    return await host.ask("PodGroupPostFilter", host.subject.pods[0], group=group(host), stub=stub)
+    reason = common_pb2.Reason(code=common_pb2.CODE_UNSCHEDULABLE, text="the kit turns all nodes down")
+    verdicts = scheduling_pb2.Verdicts(all=1, reasons=[reason])
+    pod = host.subject.pods[0]
+    return await host.ask("PodGroupPostFilter", pod, group=group(host), verdicts=verdicts, stub=stub)
 
 
 @check(

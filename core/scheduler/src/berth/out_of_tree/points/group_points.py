@@ -15,6 +15,7 @@ from typing import TypeAlias
 from berth.config.catalogue import ExtensionPoint
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.cycle_state import CycleState
+from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import (
     GroupTrial,
     PlacementFeasiblePlugin,
@@ -31,6 +32,7 @@ from berth.out_of_tree.errors import ProtocolError, SidecarError
 from berth.out_of_tree.limits import GROUP_PROPOSALS, PROGRESS
 from berth.out_of_tree.packing import status_of, succeeded
 from berth.out_of_tree.points.placement import PODS_OF_A_GROUP, group_message
+from berth.out_of_tree.points.post_filter import packed
 from berth.out_of_tree.points.sidecar_point import SidecarPoint
 from berth.plugins.pod_group_lookup import group_states
 from berth.snapshot.pod_group_states import AnyKey, GroupKey
@@ -101,7 +103,9 @@ class GroupPoints(SidecarPoint, PlacementFeasiblePlugin, PodGroupPostFilterPlugi
         if not (self._offers(caller, POD_GROUP_POST_FILTER) and isinstance(key, GroupKey)):
             return PodGroupPostFilterResult(NOT_SERVED)
         request = group_pb2.PodGroupPostFilterRequest(
-            call=caller.head(state, first), group=self._group(state, key)
+            call=caller.head(state, first),
+            group=self._group(state, key),
+            verdicts=packed(state.get(Diagnosis) or Diagnosis(list(self._handle.snapshot.names))),
         )
         try:
             read = partial(self._proposed, caller, request)

@@ -12,13 +12,11 @@ from berth.framework.cluster_event import LABEL_BACKOFF_COMPLETE, UNSCHEDULABLE_
 from berth.framework.queueing.queued_pod import QueuedPodInfo
 from berth.queue.moves.event_moves import EventMoves
 from berth.queue.moves.queued_groups import QueuedGroups
+from berth.queue.recently_gated import RecentlyGated
 from berth.queue.requeueing.hint_questions import HintQuestions
 from berth.queue.sub_queues import SubQueues
 
 LEFTOVER_FLUSH_SECONDS = 30.0
-PATIENCE_SECONDS = 5.0
-"""A pod that waits no longer than that for its group or claim, as each does while these are created, says
-nothing: a write for each pod of each gang would be for nothing."""
 
 StillGated = Callable[[Sequence[QueuedPodInfo]], None]
 """Takes the records that plugins still keep out of the queue when they are flushed."""
@@ -36,7 +34,9 @@ class Flushes:
         max_in_unschedulable_seconds: float,
         still_gated: StillGated,
         groups: QueuedGroups | None,
+        recently: RecentlyGated,
     ) -> None:
+        self._recently = recently
         self._still_gated = still_gated
         self._groups = groups
         self._sub_queues = sub_queues
@@ -48,7 +48,8 @@ class Flushes:
 
     def next_time(self) -> float:
         """When there is something to do at the earliest. Units: seconds of the monotonic clock."""
-        return min(self._next_leftovers, self._sub_queues.backoff.next_completion())
+        backoff, gated = self._sub_queues.backoff.next_completion(), self._recently.next_time()
+        return min(self._next_leftovers, backoff, gated)
 
     def leftovers_due(self) -> bool:
         """Whether it is time for `leftovers`; the answer is yes once every LEFTOVER_FLUSH_SECONDS."""
@@ -66,18 +67,32 @@ class Flushes:
             moved |= self._sub_queues.move_to_active(record, LABEL_BACKOFF_COMPLETE, from_backoff=True)
         return moved
 
+    def newly_gated(self) -> None:
+        """Have pods say what they wait for, once they were kept out of the queue for a moment.
+
+        A group is said so of once, for all of its pods.
+        """
+        found: dict[str, QueuedPodInfo] = {}
+        for record in self._recently.due():
+            entity = self._sub_queues.pool.get((record.group or record).key)
+            if entity is not None and entity.gated:
+                found[entity.key] = entity
+            elif self._groups is not None and self._groups.is_incomplete(record):
+                found[record.key] = record
+        if found:
+            self._still_gated(list(found.values()))
+
     def leftovers(self) -> bool:
         """Move the pods on that no event has helped for too long; PreEnqueue is run again for gated ones.
 
-        Of gated pods, and those whose group is not there, it is said what they wait for once they have waited
-        for a few seconds, and where that is another thing by then, each time they are moved.
+        Of gated pods, and those whose group is not there, it is said again what they wait for, where that is
+        another thing by then.
 
         Upstream v1.36.2 leaves gated pods; later releases move them (kubernetes/kubernetes#139162).
         """
         if self._groups is not None:
-            self._still_gated(self._groups.without_group(PATIENCE_SECONDS))
+            self._still_gated(self._groups.without_group())
         now = self._clock.monotonic()
-        self._still_gated([record for record in self._sub_queues.pool if _began_to_wait(record, now)])
         leftovers = [
             record
             for record in self._sub_queues.pool
@@ -94,9 +109,3 @@ class Flushes:
             record.was_flushed_from_unschedulable = not record.gated
         self._still_gated([record for record in leftovers if record.gated])
         return moved
-
-
-def _began_to_wait(record: QueuedPodInfo, now: float) -> bool:
-    """Whether the record is gated, and was not yet, or not for long enough, at the flush before."""
-    patience_ended = record.timestamp + PATIENCE_SECONDS
-    return record.gated and now - LEFTOVER_FLUSH_SECONDS < patience_ended <= now

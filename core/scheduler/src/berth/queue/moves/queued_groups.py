@@ -27,6 +27,7 @@ from berth.framework.status import Status
 from berth.objects.pods.pod import Pod
 from berth.queue.errors import GroupAlreadyQueuedError
 from berth.queue.moves.failed_attempts import note_failure
+from berth.queue.recently_gated import RecentlyGated
 from berth.queue.requeueing.requeue_strategy import RequeueStrategy
 from berth.queue.sub_queues import SubQueues
 from berth.snapshot.pod_group_states import AnyKey, GroupKey, TreeKey, group_of
@@ -49,8 +50,11 @@ class QueuedGroups:
         trees: GroupTrees,
         clock: Clock,
         notify: Callable[[bool], None],
+        *,
         pod_added: str,
+        recently: RecentlyGated,
     ) -> None:
+        self._recently = recently
         self._pod_added = pod_added
         self._notify = notify
         self._sub_queues = sub_queues
@@ -83,14 +87,17 @@ class QueuedGroups:
             return ""
         return self._trees.lacks(key)
 
-    def without_group(self, seconds: float) -> list[QueuedPodInfo]:
-        """The records of pods that have waited longer than that for their group; each says so."""
-        since = self._clock.monotonic() - seconds
+    def without_group(self) -> list[QueuedPodInfo]:
+        """The records of pods that wait for their group; each says so."""
         records = (record for of_group in self._incomplete.values() for record in of_group.values())
-        found = [record for record in records if record.timestamp < since]
-        for record in found:
-            record.gating_message = self.lacks(record)
-        return found
+        return [record for record in records if self.is_incomplete(record)]
+
+    def is_incomplete(self, record: QueuedPodInfo) -> bool:
+        """Whether the pod waits for its group; then its record says for what."""
+        if self._incomplete.get(_group_of(record), {}).get(record.key) is not record:
+            return False
+        record.gating_message = self.lacks(record)
+        return True
 
     # Pods come and go.
 
@@ -104,6 +111,7 @@ class QueuedGroups:
         group = self._trees.root(key)
         if group is None:
             self._incomplete.setdefault(key, {})[record.key] = record
+            self._recently.note(record)
             return False
         entity = self._entity(key_of(group))
         if entity is not None:
@@ -178,6 +186,7 @@ class QueuedGroups:
         for record in records:
             record.group = None
             self._incomplete.setdefault(_group_of(record), {})[record.key] = record
+            self._recently.note(record)
 
     # An attempt at the group begins and ends.
 

@@ -6,6 +6,7 @@ import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Call, Status } from "./common.ts";
 import { PodGroup } from "./placement.ts";
+import { Verdicts } from "./scheduling.ts";
 
 export const protobufPackage = "berth.plugin.v1";
 
@@ -55,7 +56,15 @@ export interface PodGroupPostFilterRequest {
     | Call
     | undefined;
   /** The group. */
-  group: PodGroup | undefined;
+  group:
+    | PodGroup
+    | undefined;
+  /**
+   * Why the first of its pods that found no node was turned down on each, the
+   * pods before it on their nodes: where a reason is UNSCHEDULABLE evicting pods
+   * may help. All pass where no pod was tried, or all of them found nodes.
+   */
+  verdicts: Verdicts | undefined;
 }
 
 /** GroupPreemption is a set of pods without which the group may fit. */
@@ -259,7 +268,7 @@ export const PlacementFeasibleResponse: MessageFns<PlacementFeasibleResponse> = 
 };
 
 function createBasePodGroupPostFilterRequest(): PodGroupPostFilterRequest {
-  return { call: undefined, group: undefined };
+  return { call: undefined, group: undefined, verdicts: undefined };
 }
 
 export const PodGroupPostFilterRequest: MessageFns<PodGroupPostFilterRequest> = {
@@ -269,6 +278,9 @@ export const PodGroupPostFilterRequest: MessageFns<PodGroupPostFilterRequest> = 
     }
     if (message.group !== undefined) {
       PodGroup.encode(message.group, writer.uint32(18).fork()).join();
+    }
+    if (message.verdicts !== undefined) {
+      Verdicts.encode(message.verdicts, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -300,6 +312,14 @@ export const PodGroupPostFilterRequest: MessageFns<PodGroupPostFilterRequest> = 
             }
 
             message.group = PodGroup.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.verdicts = Verdicts.decode(reader, reader.uint32());
             continue;
           }
         }

@@ -15,4 +15,7 @@ public final class Answer {
 
   /** The answers of GeneratePlacements. */
   public sealed interface ToGeneratePlacements permits Status, Placements {}
+
+  /** The answers of PodGroupPostFilter. */
+  public sealed interface ToPodGroupPostFilter permits Status, GroupPreemptions {}
 }

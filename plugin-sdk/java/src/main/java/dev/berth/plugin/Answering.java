@@ -84,6 +84,9 @@ final class Answering {
     if (Method.PLACEMENT.containsKey(name)) {
       return "PlacementService";
     }
+    if (Method.GROUP.containsKey(name)) {
+      return "GroupService";
+    }
     return Method.ALL.containsKey(name) ? "SchedulingService" : "IdentityService";
   }
 

@@ -33,6 +33,9 @@ final class Capabilities {
     POINTS.put(Plugin.QueueSort.class, ExtensionPoint.EXTENSION_POINT_QUEUE_SORT);
     POINTS.put(Plugin.GeneratePlacements.class, ExtensionPoint.EXTENSION_POINT_PLACEMENT_GENERATE);
     POINTS.put(Plugin.ScorePlacements.class, ExtensionPoint.EXTENSION_POINT_PLACEMENT_SCORE);
+    POINTS.put(Plugin.PlacementFeasible.class, ExtensionPoint.EXTENSION_POINT_PLACEMENT_FEASIBLE);
+    POINTS.put(
+        Plugin.PodGroupPostFilter.class, ExtensionPoint.EXTENSION_POINT_POD_GROUP_POST_FILTER);
     POINTS.put(Plugin.Hint.class, ExtensionPoint.EXTENSION_POINT_QUEUEING_HINTS);
     POINTS.put(Plugin.Hints.class, ExtensionPoint.EXTENSION_POINT_QUEUEING_HINTS);
   }

@@ -12,7 +12,7 @@ public enum Code {
   UNSCHEDULABLE(Common.Code.CODE_UNSCHEDULABLE),
   /** The pod doesn't fit, and evicting pods would not help. */
   UNSCHEDULABLE_AND_UNRESOLVABLE(Common.Code.CODE_UNSCHEDULABLE_AND_UNRESOLVABLE),
-  /** Permit only, said with {@link Wait}. */
+  /** PlacementFeasible only; Permit says it with {@link Wait}. */
   WAIT(Common.Code.CODE_WAIT),
   /** The plugin has no opinion on this pod here. */
   SKIP(Common.Code.CODE_SKIP),

@@ -1,6 +1,7 @@
 package dev.berth.plugin;
 
 import berth.plugin.v1.Common;
+import berth.plugin.v1.Group;
 import berth.plugin.v1.PlacementOuterClass;
 import berth.plugin.v1.Scheduling;
 import com.google.protobuf.Message;
@@ -96,6 +97,21 @@ record Method<Q extends Message, R extends Message>(
                   PlacementOuterClass.ScorePlacementsRequest.getDefaultInstance(),
                   PlacementOuterClass.ScorePlacementsRequest::getCall,
                   Placing::score))
+          .collect(Collectors.toMap(Method::name, each -> each));
+
+  /** Those of GroupService, by name. */
+  static final Map<String, Method<?, ?>> GROUP =
+      Stream.of(
+              new Method<>(
+                  "PlacementFeasible",
+                  Group.PlacementFeasibleRequest.getDefaultInstance(),
+                  Group.PlacementFeasibleRequest::getCall,
+                  Grouping::feasible),
+              new Method<>(
+                  "PodGroupPostFilter",
+                  Group.PodGroupPostFilterRequest.getDefaultInstance(),
+                  Group.PodGroupPostFilterRequest::getCall,
+                  Grouping::postFilter))
           .collect(Collectors.toMap(Method::name, each -> each));
 
   /** A request of this call's, which the transport has taken for one. */

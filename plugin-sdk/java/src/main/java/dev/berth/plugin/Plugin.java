@@ -172,6 +172,27 @@ public interface Plugin {
     long[] scorePlacements(PodGroup group, Pod pod, Nodes nodes, List<ProposedPlacement> proposed);
   }
 
+  /** Whether a pod group may go with the pods that have a node. */
+  interface PlacementFeasible extends Plugin {
+    /**
+     * {@link Status#SUCCESS} where it may as it stands; its other pods are tried all the same.
+     * {@link Code#WAIT}: not yet; {@link Code#UNSCHEDULABLE}: it may not, however many of the
+     * remaining pods find a node. The answer counts for the attempt, wherever the pods go.
+     */
+    Status placementFeasible(PodGroup group, Pod pod, PlacementProgress progress);
+  }
+
+  /** Which pods could be evicted for a pod group that fits nowhere. */
+  interface PodGroupPostFilter extends Plugin {
+    /**
+     * {@link GroupPreemptions}, of which the scheduler has the first carried out by which the group
+     * fits, or why there is nothing to be done. The verdicts are those on the first of its pods
+     * that found no node.
+     */
+    Answer.ToPodGroupPostFilter podGroupPostFilter(
+        PodGroup group, Pod pod, Nodes nodes, Verdicts verdicts);
+  }
+
   /** News of the cluster, for columns of the plugin's own. An exception has all of it sent anew. */
   interface StateListener extends Plugin {
     /**

@@ -1,5 +1,6 @@
 package dev.berth.plugin;
 
+import berth.plugin.v1.GroupServiceGrpc;
 import berth.plugin.v1.Identity;
 import berth.plugin.v1.IdentityServiceGrpc;
 import berth.plugin.v1.PlacementServiceGrpc;
@@ -56,7 +57,7 @@ final class Services {
   }
 
   List<ServerServiceDefinition> definitions() {
-    return List.of(identity(), state(), scheduling(), placement(), queueing());
+    return List.of(identity(), state(), scheduling(), placement(), group(), queueing());
   }
 
   /** Ends the streams; calls that run are answered first. */
@@ -114,6 +115,10 @@ final class Services {
 
   private ServerServiceDefinition placement() {
     return about(PlacementServiceGrpc.getServiceDescriptor(), Method.PLACEMENT).build();
+  }
+
+  private ServerServiceDefinition group() {
+    return about(GroupServiceGrpc.getServiceDescriptor(), Method.GROUP).build();
   }
 
   /** The unary calls of a service about pods and their groups. */

@@ -4,7 +4,11 @@ import java.util.List;
 
 /** A verdict on the pod as a whole. */
 public record Status(Code code, List<String> reasons)
-    implements Answer.ToReserve, Answer.ToPermit, Answer.ToPostFilter, Answer.ToGeneratePlacements {
+    implements Answer.ToReserve,
+        Answer.ToPermit,
+        Answer.ToPostFilter,
+        Answer.ToGeneratePlacements,
+        Answer.ToPodGroupPostFilter {
   /** The pod passes. */
   public static final Status SUCCESS = new Status(Code.SUCCESS, List.of());
 

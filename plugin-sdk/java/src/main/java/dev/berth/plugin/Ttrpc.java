@@ -39,7 +39,8 @@ final class Ttrpc {
   private static final Map<String, Map<String, Method<?, ?>>> METHODS =
       Map.of(
           "berth.plugin.v1.SchedulingService", Method.ALL,
-          "berth.plugin.v1.PlacementService", Method.PLACEMENT);
+          "berth.plugin.v1.PlacementService", Method.PLACEMENT,
+          "berth.plugin.v1.GroupService", Method.GROUP);
   private static final String QUEUEING = "berth.plugin.v1.QueueingService";
   private static final String ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
 

@@ -36,7 +36,7 @@ class EveryPointTest {
     try (Host host = Host.of(plugin, NODES)) {
       Identity.Capabilities announced = host.handshake().getCapabilities();
 
-      assertEquals(16, announced.getExtensionPointsCount());
+      assertEquals(18, announced.getExtensionPointsCount());
       assertEquals("plugin.sock.ttrpc", announced.getTtrpcSocket());
       assertEquals(3, announced.getWantedDeadlines(0).getDeadline().getSeconds());
       assertTrue(announced.getEvents(0).getAskHint());

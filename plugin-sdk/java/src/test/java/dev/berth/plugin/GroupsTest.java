@@ -77,6 +77,59 @@ class GroupsTest {
     }
   }
 
+  /** A group of two, of which one pod has to have a node; each pod is proposed by itself. */
+  private record Pairs(Answer.ToPodGroupPostFilter proposals)
+      implements Plugin.PlacementFeasible, Plugin.PodGroupPostFilter {
+    @Override
+    public Traits traits() {
+      return Traits.named("pairs");
+    }
+
+    @Override
+    public Status placementFeasible(PodGroup group, Pod asked, PlacementProgress progress) {
+      if (progress.scheduled() > 0) {
+        return Status.SUCCESS;
+      }
+      return progress.remaining() > 0
+          ? Status.of(Code.WAIT, "not yet")
+          : Status.unschedulable("too few");
+    }
+
+    @Override
+    public Answer.ToPodGroupPostFilter podGroupPostFilter(
+        PodGroup group, Pod asked, Nodes nodes, Verdicts verdicts) {
+      return proposals;
+    }
+  }
+
+  @Test
+  void aGroupIsJudgedByEachNumberOfPods() {
+    try (Host host = Host.of(new Pairs(Status.SUCCESS), NODE)) {
+      List<Code> codes =
+          host
+              .group("g", pod)
+              .feasible(
+                  new PlacementProgress(1, 0),
+                  new PlacementProgress(0, 1),
+                  new PlacementProgress(0, 0))
+              .stream()
+              .map(Status::code)
+              .toList();
+
+      assertEquals(List.of(Code.WAIT, Code.SUCCESS, Code.UNSCHEDULABLE), codes);
+    }
+  }
+
+  @Test
+  void evictionsAreProposedForAGroupInTheirOrder() {
+    GroupPreemptions proposals = new GroupPreemptions().add(List.of("a")).add(List.of("b", "c"));
+    try (Host host = Host.of(new Pairs(proposals), NODE)) {
+      assertEquals(
+          List.of(List.of("a"), List.of("b", "c")), host.group("g", pod).proposals().victims());
+    }
+    assertThrows(IllegalArgumentException.class, () -> proposals.add(List.of()));
+  }
+
   private Status generated(Answer.ToGeneratePlacements answer) {
     try (Host host = Host.of(new Fixed(null, answer), NODE)) {
       Group.Placed placed = host.group("g", pod).placements();

@@ -27,6 +27,8 @@ public final class Slots
         Plugin.QueueSort,
         Plugin.GeneratePlacements,
         Plugin.ScorePlacements,
+        Plugin.PlacementFeasible,
+        Plugin.PodGroupPostFilter,
         Plugin.StateListener {
   static final Reason FULL = Reason.of("node(s) had no slot left");
   static final String SLOT = "slots.example.com/slot";
@@ -192,6 +194,29 @@ public final class Slots
       teams.add(nodes.at(at).getMetadata().getLabels().getOrDefault("team", "free"), at);
     }
     return teams;
+  }
+
+  @Override
+  public Status placementFeasible(PodGroup group, Pod pod, PlacementProgress progress) {
+    int needed = group.pods().size();
+    if (progress.scheduled() >= needed) {
+      return Status.SUCCESS;
+    }
+    boolean hopeless = progress.scheduled() + progress.remaining() < needed;
+    return Status.of(hopeless ? Code.UNSCHEDULABLE : Code.WAIT, "all pods of the group are needed");
+  }
+
+  @Override
+  public Answer.ToPodGroupPostFilter podGroupPostFilter(
+      PodGroup group, Pod pod, Nodes nodes, Verdicts verdicts) {
+    GroupPreemptions proposals = new GroupPreemptions();
+    nodes
+        .asked()
+        .mapToObj(index -> nodes.podsOn(nodes.at(index).getMetadata().getName()))
+        .map(placed -> placed.stream().map(PlacedPod::uid).sorted().toList())
+        .filter(victims -> !victims.isEmpty())
+        .forEach(proposals::add);
+    return proposals;
   }
 
   @Override

@@ -3,6 +3,7 @@ package dev.berth.plugin.testing;
 import berth.plugin.v1.Common;
 import berth.plugin.v1.PlacementOuterClass;
 import berth.plugin.v1.Scheduling;
+import dev.berth.plugin.PlacementProgress;
 import dev.berth.plugin.Status;
 import io.fabric8.kubernetes.api.model.Pod;
 import java.util.ArrayList;
@@ -65,6 +66,41 @@ public final class Group {
       scores.add(Host.number(response.getScores(), i));
     }
     return new Scored(Host.status(response.getStatus()), scores);
+  }
+
+  /** What the plugin says of the group, and the victims of each proposal. */
+  public record Proposed(Status status, List<List<String>> victims) {}
+
+  /** Asks for the verdict at each number of pods. */
+  public List<Status> feasible(PlacementProgress... progress) {
+    berth.plugin.v1.Group.PlacementFeasibleRequest.Builder request =
+        berth.plugin.v1.Group.PlacementFeasibleRequest.newBuilder()
+            .setCall(host.call(pods.get(0)))
+            .setGroup(message());
+    for (PlacementProgress each : progress) {
+      request.addProgress(
+          berth.plugin.v1.Group.PlacementProgress.newBuilder()
+              .setRemaining(each.remaining())
+              .setScheduled(each.scheduled()));
+    }
+    return host.groups().placementFeasible(request.build()).getVerdictsList().stream()
+        .map(Host::status)
+        .toList();
+  }
+
+  /** Asks for pods that could be evicted. */
+  public Proposed proposals() {
+    host.update();
+    berth.plugin.v1.Group.PodGroupPostFilterResponse response =
+        host.groups()
+            .podGroupPostFilter(
+                berth.plugin.v1.Group.PodGroupPostFilterRequest.newBuilder()
+                    .setCall(host.call(pods.get(0)))
+                    .setGroup(message())
+                    .build());
+    List<List<String>> victims = new ArrayList<>();
+    response.getProposalsList().forEach(each -> victims.add(List.copyOf(each.getVictimUidsList())));
+    return new Proposed(Host.status(response.getStatus()), victims);
   }
 
   private PlacementOuterClass.PodGroup message() {

@@ -1,6 +1,7 @@
 package dev.berth.plugin.testing;
 
 import berth.plugin.v1.Common;
+import berth.plugin.v1.GroupServiceGrpc;
 import berth.plugin.v1.Identity;
 import berth.plugin.v1.IdentityServiceGrpc;
 import berth.plugin.v1.PlacementServiceGrpc;
@@ -553,6 +554,11 @@ public final class Host implements AutoCloseable {
 
   PlacementServiceGrpc.PlacementServiceBlockingStub placement() {
     return PlacementServiceGrpc.newBlockingStub(channel)
+        .withDeadlineAfter(PATIENCE_SECONDS, TimeUnit.SECONDS);
+  }
+
+  GroupServiceGrpc.GroupServiceBlockingStub groups() {
+    return GroupServiceGrpc.newBlockingStub(channel)
         .withDeadlineAfter(PATIENCE_SECONDS, TimeUnit.SECONDS);
   }
 

@@ -1,0 +1,49 @@
+"""How soon pods say what they wait for, and which never do."""
+
+from berth.queue.recently_gated import PATIENCE_SECONDS
+from tests.unit.queue.kit import a_bench
+
+
+def a_telling_bench():
+    """A queue, and the pods of which it had it said what they wait for."""
+    told = []
+    bench = a_bench(still_gated=lambda records: told.append([record.pod.name for record in records]))
+    bench.queue.flush()
+    return bench, told
+
+
+def after(bench, seconds):
+    bench.clock.seconds += seconds
+    bench.queue.flush()
+
+
+def test_a_pod_says_once_what_it_waits_for():
+    """A second after it was held back; the queue has itself woken for that."""
+    bench, told = a_telling_bench()
+    bench.add("a", gates=["Gates"])
+    assert bench.clock.seconds + PATIENCE_SECONDS == bench.queue.next_flush_time()
+    after(bench, PATIENCE_SECONDS)
+    after(bench, PATIENCE_SECONDS)
+
+    assert [["a"]] == told
+
+
+def test_a_pod_that_is_let_go_in_time_says_nothing():
+    """Neither does one that is gone."""
+    bench, told = a_telling_bench()
+    first, second = bench.add("a", gates=["Gates"]), bench.add("b", gates=["Gates"])
+    bench.queue.delete(first)
+    bench.queue.delete(second)
+    after(bench, PATIENCE_SECONDS)
+
+    assert [] == told
+
+
+def test_nothing_is_kept_of_pods_that_said_so():
+    """What it costs grows with the pods that were held back within a second."""
+    bench, _ = a_telling_bench()
+    for number in range(100):
+        bench.add(f"p{number}", gates=["Gates"])
+    after(bench, PATIENCE_SECONDS)
+
+    assert {} == bench.queue._recently_gated._since
