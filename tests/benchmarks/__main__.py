@@ -38,6 +38,7 @@ NAMES = (
     "imports",
     "start",
     "memory",
+    "trim",
     "growth",
     "takeover",
     "busy_health",

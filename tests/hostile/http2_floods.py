@@ -19,6 +19,7 @@ import grpc
 from berth.framework.clock import SYSTEM_CLOCK
 from berth_plugin_proto import identity_pb2, identity_pb2_grpc
 from berth_sdk import Plugin, serve
+from tests.hostile.arena import cpu_seconds
 from tests.sockets import served
 from tests.suite import PATIENCE_SECONDS
 
@@ -173,10 +174,8 @@ async def _drained(reader):
 
 
 def _used(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    ticks = int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return cpu_seconds(pid), pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 async def measured(frames):

@@ -1,7 +1,7 @@
 """Small objects that a user changes without pause: a second round of attacks on a real API server."""
 
 import asyncio
-from itertools import count
+from itertools import count, islice
 
 from tests.hostile.arena import pod
 from tests.hostile.cases.pods import on_node
@@ -20,9 +20,9 @@ def names(prefix, number):
 
 async def together(calls):
     """Await so many at a time."""
-    waiting = list(calls)
-    for start in range(0, len(waiting), AT_ONCE):
-        await asyncio.gather(*waiting[start : start + AT_ONCE])
+    waiting = iter(calls)
+    while several := list(islice(waiting, AT_ONCE)):
+        await asyncio.gather(*several)
 
 
 async def gates_come_and_go(arena):
