@@ -124,6 +124,25 @@ def csi_node(i):
     return made
 
 
+EPHEMERAL = [{"name": f"v{i}", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}} for i in range(16)]
+
+
+def volume_claim(name):
+    return thing("v1", "PersistentVolumeClaim", name, spec={"accessModes": ["ReadWriteOnce"]})
+
+
+def device_claim(name):
+    requests = [{"name": "r", "exactly": {"deviceClassName": "none"}}]
+    return thing("resource.k8s.io/v1", "ResourceClaim", name, spec={"devices": {"requests": requests}})
+
+
+def with_claims_of_its_own(i):
+    """What a pod has for which claims were made: of a volume each, and of devices."""
+    made = [{"name": f"c{j}", "resourceClaimName": f"waiting-{i}-c{j}"} for j in range(16)]
+    asked = [{"name": f"c{j}", "resourceClaimTemplateName": "t"} for j in range(16)]
+    return {"resourceClaims": asked, "status": {"phase": "Pending", "resourceClaimStatuses": made}}
+
+
 STORMS = {
     "finalizers": of_one_pod(lambda i: {"metadata": {"finalizers": [f"example.com/f{i}"]}}),
     "resizes": of_one_pod(resized),
@@ -138,6 +157,11 @@ STORMS = {
     "taints": lambda storm, n: changed(storm, [tainted(i) for i in range(n + 1)]),
     "CSI nodes": lambda storm, n: changed(storm, [csi_node(i) for i in range(n + 1)]),
 }
+BESIDE_CLAIMS = {
+    "claims of volumes": (lambda _: {"volumes": EPHEMERAL}, volume_claim),
+    "claims of devices": (with_claims_of_its_own, device_claim),
+}
+MAX_CALLS_OF_A_POD = 100
 MAX_CALLS = {
     "finalizers": 250,
     "resizes": 650,
@@ -161,3 +185,15 @@ def test_a_change_costs_the_same_however_many_there_are(name):
 def test_a_change_costs_so_many_calls_at_most(name):
     """With twenty pods waiting: a core makes some millions of calls a second."""
     assert calls(STORMS[name](Storm(), MANY)) < MANY * MAX_CALLS[name]
+
+
+@pytest.mark.parametrize("name", BESIDE_CLAIMS)
+def test_a_claim_of_another_costs_each_waiting_pod_little(name):
+    """Each of the pods has sixteen claims of its own, so that plugins are asked about each apart."""
+    fields, claim = BESIDE_CLAIMS[name]
+    core = WholeCore()
+    for i in range(WAITING):
+        core.schedule(decoded(pod_document(f"waiting-{i}", **fields(i))))
+    other = decoded(claim("another"))
+
+    assert calls(lambda: core.bring(other)) < WAITING * MAX_CALLS_OF_A_POD

@@ -19,7 +19,7 @@ from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.objects.pods.pod_volumes import claim_use
 from berth.objects.volumes.storage import PersistentVolumeClaim
-from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
+from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name, generated_claims
 
 MAX_CLAIMS = 4
 MAX_CLASSES = 8
@@ -131,7 +131,7 @@ class OtherClasses(msgspec.Struct, frozen=True):
 
     def _of_entry(self, pod: Pod, entry: PodResourceClaim) -> ResourceClaim | None:
         try:
-            name = claim_name(pod, entry)
+            name = claim_name(pod, entry, generated_claims(pod))
         except UnresolvedClaimError:
             return None
         return self.listers.claim_tracker.get(name or "", pod.namespace)

@@ -14,7 +14,7 @@ from berth.objects.pods.pod_spec import PodResourceClaim
 from berth.objects.pods.pod_volumes import ClaimUse, claim_uses
 from berth.objects.volumes.csi_migration import CsiVolume
 from berth.objects.volumes.storage import PersistentVolumeClaim
-from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name
+from berth.plugins.dynamic_resources.claims import UnresolvedClaimError, claim_name, generated_claims
 from berth.plugins.node_volume_limits.resolving import Counted, Resolver
 from berth.plugins.volume_binding.provisioning import NO_PROVISIONER
 
@@ -125,7 +125,7 @@ def _unbound(claim: PersistentVolumeClaim, named: str, listers: Listers) -> Iter
 
 def _of_devices(pod: Pod, entry: PodResourceClaim, listers: Listers) -> Iterator[Lacking]:
     try:
-        name = claim_name(pod, entry)
+        name = claim_name(pod, entry, generated_claims(pod))
     except UnresolvedClaimError:
         template = f"ResourceClaimTemplate {entry.resource_claim_template_name}"
         yield Lacking(

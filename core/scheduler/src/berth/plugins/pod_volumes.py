@@ -1,18 +1,26 @@
 """What the volume plugins share: upstream's texts, hints about claims, the signature of volumes."""
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from berth.framework.cluster_event import QueueingHint
+from berth.framework.cluster_event import ConcernedPods, QueueingHint
 from berth.objects.api_object import ObjectMeta
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_template import PodTemplate
-from berth.objects.pods.pod_volumes import claim_use, claim_uses, has_disks, lasting_sources, named_claims
+from berth.objects.pods.pod_volumes import (
+    claim_names,
+    claim_use,
+    claim_uses,
+    has_disks,
+    lasting_sources,
+    uses_claim,
+)
 from berth.objects.volumes.csi_migration import migration_of
 from berth.objects.volumes.storage import PersistentVolumeClaim
-from berth.plugins.queueing import expected, queue_if
+from berth.plugins.queueing import NarrowHint, expected, queue_if
 
 
 def claim_not_found(name: str) -> str:
@@ -50,15 +58,32 @@ def volumes_cache_key(pod: Pod) -> Hashable | None:
     return None if tied else ()
 
 
+def concerned_by_claim(old: Any, new: Any) -> ConcernedPods:
+    """Pods that name the claim, and the pod that it was made for: to another one of its name it is of no use."""
+    del old
+    claim = expected(PersistentVolumeClaim, new)
+    owner = next((each for each in claim.metadata.owner_references if each.controller), None)
+    key = "" if owner is None else f"{claim.namespace}/{owner.name}"
+    return ConcernedPods(key, partial(_name_claim, claim))
+
+
+def _name_claim(claim: PersistentVolumeClaim, template: PodTemplate) -> bool:
+    return template.namespace == claim.namespace and claim.name in template.derived(claim_names)
+
+
 def after_named_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """QUEUE where one of the pod's volumes names the claim itself."""
     del old
     claim = expected(PersistentVolumeClaim, new)
-    return queue_if(claim.namespace == pod.namespace and claim.name in named_claims(pod))
+    return queue_if(_name_claim(claim, pod.template))
 
 
 def after_used_claim(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """QUEUE where one of the pod's volumes uses the claim, be it one made for the pod."""
     del old
     claim = expected(PersistentVolumeClaim, new)
-    return queue_if(any(use.key == claim.key for use in claim_uses(pod)))
+    return queue_if(claim.namespace == pod.namespace and uses_claim(pod, claim.name))
+
+
+NAMED_CLAIM = NarrowHint(after_named_claim, concerned_by_claim)
+USED_CLAIM = NarrowHint(after_used_claim, concerned_by_claim)

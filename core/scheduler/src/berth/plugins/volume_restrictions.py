@@ -29,12 +29,20 @@ from berth.framework.interface import (
 from berth.framework.status import SKIP, unresolvable
 from berth.objects.pods.pod import Pod
 from berth.objects.pods.pod_features import PodFeature
-from berth.objects.pods.pod_volumes import Disk, disks, has_disks, named_claims, rivals, share_disks
+from berth.objects.pods.pod_volumes import (
+    Disk,
+    claim_names,
+    disks,
+    has_disks,
+    named_claims,
+    rivals,
+    share_disks,
+)
 from berth.objects.steps import Steps
 from berth.objects.volumes.storage import READ_WRITE_ONCE_POD
 from berth.plugins.counted_pods import CountsPods
 from berth.plugins.in_tree import InTreePlugin, all_pass
-from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
+from berth.plugins.pod_volumes import NAMED_CLAIM, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, queue_if
 from berth.snapshot.columns.growing import Ints, Mask
 from berth.snapshot.pod_info import PodInfo
@@ -134,7 +142,7 @@ class VolumeRestrictions(InTreePlugin, CountsPods, FilterPlugin, EnqueueExtensio
         return [
             ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deletion),
             ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD)),
-            ClusterEventWithHint(claims, after_named_claim),
+            ClusterEventWithHint(claims, NAMED_CLAIM),
         ]
 
 
@@ -174,5 +182,5 @@ def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
     deleted = expected(Pod, old)
     if deleted.namespace != pod.namespace:
         return QueueingHint.SKIP
-    shared = set(named_claims(pod)) & set(named_claims(deleted))
-    return queue_if(shared or share_disks(pod, deleted))
+    ours, theirs = pod.template.derived(claim_names), deleted.template.derived(claim_names)
+    return queue_if(not ours.isdisjoint(theirs) or share_disks(pod, deleted))

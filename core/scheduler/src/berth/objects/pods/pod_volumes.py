@@ -85,6 +85,33 @@ def claim_use(pod: Pod, volume: Volume) -> ClaimUse | None:
     return None
 
 
+def uses_claim(pod: Pod, name: str) -> bool:
+    """Whether one of the pod's volumes uses the claim of that name in its namespace, also one made for it.
+
+    Cost: O(1), however many volumes there are; names are collected once for each template.
+    """
+    if name in pod.template.derived(claim_names):
+        return True
+    prefix = f"{pod.name}-"
+    return name.startswith(prefix) and name[len(prefix) :] in pod.template.derived(_ephemeral_volumes)
+
+
+def claim_names(template: PodTemplate) -> frozenset[str]:
+    """The claims that pods of the template name themselves."""
+    sources = (volume.get("persistentVolumeClaim") for volume in template.spec.volumes)
+    return frozenset([source.get("claimName", "") for source in sources if source is not None])
+
+
+def _ephemeral_volumes(template: PodTemplate) -> frozenset[str]:
+    """The names of volumes whose claims are made for each pod."""
+    volumes = template.spec.volumes
+    return frozenset([volume.get("name", "") for volume in volumes if _is_ephemeral(volume)])
+
+
+def _is_ephemeral(volume: Volume) -> bool:
+    return volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is not None
+
+
 def named_claims(pod: Pod) -> list[str]:
     """The claims that the pod names itself, in order."""
     sources = (volume.get("persistentVolumeClaim") for volume in pod.spec.volumes)

@@ -7,7 +7,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Pre
 foreachPodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim (Kubernetes v1.36); KEP-5729.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -84,8 +84,9 @@ class PodClaims(msgspec.Struct, frozen=True):
         return ClaimUsers(pod_consumer(pod), group_consumer(group), frozenset(of_group))
 
     def _found(self, pod: Pod) -> Iterator[tuple[PodResourceClaim, ResourceClaim]]:
+        made = generated_claims(pod)
         for entry in pod.spec.resource_claims:
-            name = claim_name(pod, entry)
+            name = claim_name(pod, entry, made)
             if name is not None:
                 yield entry, self._claim(pod, name, must_own=entry.resource_claim_name is None)
 
@@ -115,8 +116,17 @@ class PodClaims(msgspec.Struct, frozen=True):
         return group
 
 
-def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
-    """The claim that the pod names or that was made for it from a template; None where it needs none.
+def generated_claims(pod: Pod) -> Mapping[str, str | None]:
+    """The claims that were made for the pod's entries, by the entry's name; None for one that needs none."""
+    made: dict[str, str | None] = {}
+    for status in pod.status.resource_claim_statuses:
+        name = status.get("resourceClaimName")
+        made.setdefault(str(status.get("name")), None if name is None else str(name))
+    return made
+
+
+def claim_name(pod: Pod, entry: PodResourceClaim, made: Mapping[str, str | None]) -> str | None:
+    """The claim that the pod names or that was made for it (`generated_claims`); None where it needs none.
 
     Raises: UnresolvedClaimError.
     """
@@ -127,10 +137,8 @@ def claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
         raise UnresolvedClaimError(
             f'{where}, spec.resourceClaim "{entry.name}": none of the supported fields are set'
         )
-    for status in pod.status.resource_claim_statuses:
-        if status.get("name") == entry.name:
-            name = status.get("resourceClaimName")
-            return None if name is None else str(name)
+    if entry.name in made:
+        return made[entry.name]
     raise UnresolvedClaimError(f"{where}: ResourceClaim not created yet")
 
 

@@ -101,7 +101,7 @@ def concerned_by_pod(old: Any, new: Any) -> ConcernedPods:
     """Pods that name one of the pod's claims."""
     del new
     gone = expected(Pod, old)
-    names = _named(gone.template)
+    names = gone.template.derived(_named)
     return ConcernedPods("", partial(_names_any, gone.namespace, names)) if names else NO_PODS
 
 
@@ -113,7 +113,7 @@ def _gave_back(before: ResourceClaim | None, after: ResourceClaim) -> bool:
 
 def _names_any(namespace: str, names: frozenset[str | None], template: PodTemplate) -> bool:
     """Whether pods of the template name one of these claims, which are not made for them."""
-    return template.namespace == namespace and not names.isdisjoint(_named(template))
+    return template.namespace == namespace and not names.isdisjoint(template.derived(_named))
 
 
 NO_PODS = ConcernedPods("", lambda _: False)
@@ -142,7 +142,7 @@ def after_pod_gone(pod: Pod, old: Any, new: Any) -> QueueingHint:
     """
     del new
     gone = expected(Pod, old)
-    return queue_if(_names_any(gone.namespace, _named(gone.template), pod.template))
+    return queue_if(_names_any(gone.namespace, gone.template.derived(_named), pod.template))
 
 
 def _named(template: PodTemplate) -> frozenset[str | None]:

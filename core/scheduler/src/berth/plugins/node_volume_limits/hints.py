@@ -13,10 +13,11 @@ from berth.framework.cluster_event import (
     QueueingHint,
 )
 from berth.objects.pods.pod import Pod
-from berth.objects.pods.pod_volumes import claim_use, named_claims
+from berth.objects.pods.pod_template import PodTemplate
+from berth.objects.pods.pod_volumes import named_claims
 from berth.objects.volumes.csi_migration import migration_of
 from berth.objects.volumes.storage import CSIDriver, CSINode, VolumeAttachment
-from berth.plugins.pod_volumes import after_used_claim
+from berth.plugins.pod_volumes import USED_CLAIM
 from berth.plugins.queueing import expected, maybe, queue_if, unplaced
 
 
@@ -29,9 +30,7 @@ def registrations() -> list[ClusterEventWithHint]:
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), after_csi_node_update),
         ClusterEventWithHint(ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deletion),
-        ClusterEventWithHint(
-            ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), after_used_claim
-        ),
+        ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), USED_CLAIM),
         ClusterEventWithHint(
             ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE), after_detaching
         ),
@@ -65,7 +64,17 @@ def after_pod_deletion(pod: Pod, old: Any, new: Any) -> QueueingHint:
     deleted = expected(Pod, old)
     if unplaced(deleted):
         return QueueingHint.SKIP
-    return queue_if(any(claim_use(deleted, v) or migration_of(v) for v in deleted.spec.volumes))
+    return queue_if(deleted.template.derived(_may_have_been_counted))
+
+
+def _may_have_been_counted(template: PodTemplate) -> bool:
+    """Whether a volume of the template's pods is one that a driver may count. Asked for each waiting pod."""
+    return any(
+        volume.get("persistentVolumeClaim") is not None
+        or volume.get("ephemeral") is not None
+        or migration_of(volume) is not None
+        for volume in template.spec.volumes
+    )
 
 
 def after_detaching(pod: Pod, old: Any, new: Any) -> QueueingHint:

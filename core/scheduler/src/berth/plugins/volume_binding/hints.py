@@ -18,7 +18,7 @@ from berth.objects.volumes.storage import (
     CSIStorageCapacity,
     StorageClass,
 )
-from berth.plugins.pod_volumes import after_used_claim
+from berth.plugins.pod_volumes import USED_CLAIM
 from berth.plugins.queueing import expected, maybe, queue_if
 
 CHANGES = ActionType.ADD | ActionType.UPDATE
@@ -28,7 +28,7 @@ def registrations() -> list[ClusterEventWithHint]:
     """The plugin's events."""
     return [
         ClusterEventWithHint(ClusterEvent(EventResource.STORAGE_CLASS, CHANGES), after_storage_class),
-        ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, CHANGES), after_used_claim),
+        ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, CHANGES), USED_CLAIM),
         ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME, CHANGES)),
         ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)),
         ClusterEventWithHint(ClusterEvent(EventResource.CSI_NODE, CHANGES), after_csi_node),
