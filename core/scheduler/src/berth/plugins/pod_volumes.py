@@ -59,7 +59,7 @@ def volumes_cache_key(pod: Pod) -> Hashable | None:
 
 
 def concerned_by_claim(old: Any, new: Any) -> ConcernedPods:
-    """Pods that name the claim, and the pod that it was made for: to another one of its name it is of no use."""
+    """Pods that name the claim, and the pod that it was made for: it is of no use to others."""
     del old
     claim = expected(PersistentVolumeClaim, new)
     owner = next((each for each in claim.metadata.owner_references if each.controller), None)

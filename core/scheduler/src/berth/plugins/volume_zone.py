@@ -34,7 +34,7 @@ from berth.objects.pods.pod_volumes import named_claims
 from berth.objects.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from berth.objects.volumes.storage import PersistentVolume, StorageClass
 from berth.plugins.in_tree import InTreePlugin, first_reason
-from berth.plugins.pod_volumes import after_named_claim, claim_not_found, volumes_cache_key, volumes_signature
+from berth.plugins.pod_volumes import NAMED_CLAIM, claim_not_found, volumes_cache_key, volumes_signature
 from berth.plugins.queueing import expected, maybe, queue_if
 from berth.snapshot.columns.growing import Mask
 from berth.snapshot.snapshot import Snapshot
@@ -135,9 +135,7 @@ class VolumeZone(InTreePlugin, PreFilterPlugin, FilterPlugin, EnqueueExtensions)
                 ClusterEvent(EventResource.STORAGE_CLASS, ActionType.ADD), after_storage_class
             ),
             ClusterEventWithHint(nodes),
-            ClusterEventWithHint(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changes), after_named_claim
-            ),
+            ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changes), NAMED_CLAIM),
             ClusterEventWithHint(ClusterEvent(EventResource.PERSISTENT_VOLUME, changes), after_volume),
         ]
 
