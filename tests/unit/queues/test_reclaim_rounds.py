@@ -95,6 +95,7 @@ class Day:
                 self.cluster.promises,
                 Budgets(),
                 self.cluster.groups,
+                self.cluster.devices,
                 entitled,
                 SYSTEM_CLUSTER_CRITICAL,
                 reclaims=True,

@@ -9,6 +9,8 @@ from berth_sdk.quantity import units
 Amounts: TypeAlias = Mapping[str, int]
 
 PODS = "pods"
+DEVICES = ".deviceclass.resource.k8s.io/devices"
+"""The end of what devices of a class are called as a resource, as ResourceQuotas have it."""
 MAX_RESOURCES = 64
 """In one field of an object."""
 

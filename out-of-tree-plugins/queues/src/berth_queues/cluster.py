@@ -1,9 +1,10 @@
 """All books of the cluster in step: queues, pods on nodes, pods that wait, promises."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
-from berth_queues.amounts import Amounts, add, requests_of
+from berth_queues.amounts import Amounts, add
+from berth_queues.device_claims import CLAIMS, GROUP, DeviceClaims, PodDevices, devices_asked
 from berth_queues.elastic_quotas import ELASTIC_QUOTAS
 from berth_queues.entitlement import Entitlement
 from berth_queues.fair_shares import Shares, fair_shares
@@ -32,6 +33,7 @@ class Cluster:
         self.registry = Registry(weight)
         self.ledger = Ledger(self.registry)
         self.groups = Groups()
+        self.devices = DeviceClaims()
         self.waiting = WaitingPods()
         self.order = Order(self.registry, self.waiting)
         self.promises = Promises(clock.now)
@@ -47,7 +49,9 @@ class Cluster:
         """Count a pod on a node."""
         if pod.uid not in self.ledger.by_uid:
             self.promises.victim_back(pod.uid)
-        self.ledger.put(pod, requests_of(pod), node_name, attempt)
+        asked = devices_asked(pod)
+        self.devices.hold(asked)
+        self.ledger.put(pod, self.devices.asked(asked), node_name, attempt)
         group = self.ledger.by_uid[pod.uid].group
         if self.ledger.by_uid[pod.uid].leaving:
             self.promises.victim_leaving(pod.uid)
@@ -63,12 +67,14 @@ class Cluster:
         """Drop what an attempt holds."""
         self.ledger.release(uid, attempt)
         if uid not in self.ledger.by_uid:
+            self._devices_left(uid)
             self.waiting.removed(uid)
 
     def remove(self, uid: str) -> bool:
         """Count a pod on no node any more; whether a promise waited for that."""
         holding = self.ledger.drop(uid)
         if holding is not None:
+            self._devices_left(uid)
             # It may be evicted before the state has shown it on its node.
             self._count_placed(uid)
             self.waiting.removed(uid)
@@ -111,20 +117,35 @@ class Cluster:
         placed = sum(not each.leaving and each.uid != uid for each in there.values())
         return max(0, self.groups.minimum(group) - placed - 1)
 
-    def wanted(self, pod: Wanted, group: GroupKey | None) -> list[Wanted]:
+    def wanted(self, pod: PodDevices, group: GroupKey | None) -> list[Wanted]:
         """Return a pod, and as many others of its group as have to find a place with it.
 
-        Pods of the group that are not known yet count as pods like this one.
+        Pods of the group that are not known yet count as pods like this one; a claim that several name counts
+        for the first.
         """
+        found = [Wanted(pod.uid, self.devices.asked(pod))]
         if group is None:
-            return [pod]
+            return found
         waiting = self.waiting.by_group.get(group, {}).values()
-        others = [
-            Wanted(each.uid, each.amounts) for each in waiting if not each.placed and each.uid != pod.uid
-        ]
+        others = [each.asked for each in waiting if not each.placed and each.uid != pod.uid]
         lacking = self._lacking(pod.uid, group)
-        copies = (Wanted(f"{pod.uid} like it {i}", pod.requests) for i in range(lacking - len(others)))
-        return [pod, *others[:lacking], *copies]
+        counted = {key for key in pod.claims if key.resource == CLAIMS.resource}
+        for each in others[:lacking]:
+            found.append(Wanted(each.uid, self.devices.asked(each, counted)))
+            counted.update(key for key in each.claims if key.resource == CLAIMS.resource)
+        like_it = self.devices.asked(pod, counted)
+        found += [Wanted(f"{pod.uid} like it {i}", like_it) for i in range(lacking - len(others))]
+        return found
+
+    def _devices_left(self, uid: str) -> None:
+        self._recount(self.devices.leave(uid))
+
+    def _recount(self, uids: Iterable[str]) -> None:
+        """Count devices anew for these placed pods."""
+        for uid in uids:
+            placed = self.devices.placed(uid)
+            if placed is not None:
+                self.ledger.recount(uid, self.devices.asked(placed))
 
     def held_by(self, group: GroupKey | None) -> dict[str, Place]:
         """Return the places that attempts at other pods of a group hold now."""
@@ -153,6 +174,9 @@ class Cluster:
         """Take over an object; whether pods that wait may fit now."""
         registry = self.registry
         match (key.group, key.resource):
+            case (group, _) if group == GROUP:
+                self._recount(self.devices.put(key, source))
+                return False
             case (QUEUES.group, QUEUES.resource):
                 changed = registry.objects.put(key, source)
             case (ELASTIC_QUOTAS.group, ELASTIC_QUOTAS.resource):
@@ -169,6 +193,9 @@ class Cluster:
         """Drop an object; whether pods that wait may fit now."""
         registry = self.registry
         match (key.group, key.resource):
+            case (group, _) if group == GROUP:
+                self._recount(self.devices.remove(key))
+                return False
             case (QUEUES.group, QUEUES.resource):
                 changed = registry.objects.remove(key)
             case (ELASTIC_QUOTAS.group, ELASTIC_QUOTAS.resource):
@@ -186,6 +213,7 @@ class Cluster:
         """Forget all of the cluster, but who waits and what was promised in vain."""
         self.ledger.clear()
         self.groups.clear()
+        self.devices.clear()
         self.promises.clear()
         self._nodes.clear()
         for pod in self.waiting.by_uid.values():

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from berth_queues.amounts import requests_of
+from berth_queues.device_claims import devices_asked
 from berth_queues.entitled import NewlyEntitled
 from berth_queues.groups import facts_of
 from berth_queues.settings import SYSTEM_CLUSTER_CRITICAL, Settings
@@ -35,6 +35,7 @@ class Keys:
     def key_of(self, pod: Pod) -> SortKey:
         """Return the key of a pod that was queued, or changed."""
         cluster, metadata, spec = self._plugin.cluster, pod.metadata, pod.spec
+        asked = devices_asked(pod)
         waiting = WaitingPod(
             metadata.uid,
             metadata.namespace,
@@ -42,10 +43,11 @@ class Keys:
             spec.scheduler_name or "default-scheduler",
             spec.priority or 0,
             0,
-            requests_of(pod),
+            cluster.devices.asked(asked),
             metadata.labels,
             facts_of(pod).group,
             placed=metadata.uid in cluster.ledger.by_uid,
+            asked=asked,
             since=self._plugin.clock.now(),
         )
         if cluster.waiting.put(waiting) or metadata.uid not in self._sent:

@@ -87,6 +87,13 @@ class Ledger:
         self.registry.use(holding.queue, holding.requests, -1)
         return holding
 
+    def recount(self, uid: str, requests: Amounts) -> None:
+        """Count other amounts for the pod; nothing happens where it counts on no node."""
+        holding = self.by_uid.get(uid)
+        if holding is not None and holding.requests != requests:
+            self.drop(uid)
+            self._count(replace(holding, requests=requests))
+
     def regroup(self) -> None:
         """Count each pod in the queue that it is in now. Cost: O(pods)."""
         for holding in list(self.by_uid.values()):

@@ -21,6 +21,7 @@ from itertools import groupby, islice
 
 from berth_queues.amounts import Amounts, add
 from berth_queues.budgets import Budgets
+from berth_queues.device_claims import DeviceClaims
 from berth_queues.entitlement import Entitlement
 from berth_queues.groups import GroupKey, Groups
 from berth_queues.ledger import Holding, Ledger
@@ -67,13 +68,17 @@ class _Node:
     free: dict[str, int]
 
     def fits(self, requests: Amounts, staying: Sequence[Holding] = ()) -> bool:
-        """Return whether they fit, beside pods that were taken away if these stay."""
-        if not all(amount <= self.free.get(name, 0) for name, amount in requests.items()):
+        """Return whether they fit, beside pods that were taken away if these stay.
+
+        What the node has no amount of is devices, which plugins of the scheduler look for.
+        """
+        if not all(amount <= self.free.get(name, amount) for name, amount in requests.items()):
             return False
         here = [each.requests for each in staying if each.node_name == self.name]
         return not here or all(
-            amount + sum(each.get(name, 0) for each in here) <= self.free.get(name, 0)
+            amount + sum(each.get(name, 0) for each in here) <= self.free[name]
             for name, amount in requests.items()
+            if name in self.free
         )
 
 
@@ -85,6 +90,7 @@ class Planner:
     promises: Promises
     budgets: Budgets
     groups: Groups
+    devices: DeviceClaims
     entitlement: Entitlement
     spared_priority: int
     reclaims: bool
@@ -165,7 +171,8 @@ class _Search:
 
     def _free(self, node: Node) -> dict[str, int]:
         """Return what the node will have left of what the pods ask for."""
-        names = self.asked.keys()
+        of_nodes = self.planner.devices.of_nodes
+        names = {name for name in self.asked if of_nodes(name) or name in node.status.allocatable}
         free = {name: node.allocatable(name) for name in names}
         for uid, each in self.planner.ledger.by_node.get(node.name, {}).items():
             if uid not in self.leaving:

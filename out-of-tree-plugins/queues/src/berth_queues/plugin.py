@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from berth_queues.admission import is_refusal, refusal
-from berth_queues.amounts import add, requests_of
+from berth_queues.amounts import add
 from berth_queues.budgets import BUDGETS, Budgets
 from berth_queues.cluster import Cluster
+from berth_queues.device_claims import devices_asked
 from berth_queues.groups import PodFacts, facts_of
 from berth_queues.keys import Keys
 from berth_queues.plan import Claimant, Planner, Wanted
@@ -76,6 +77,7 @@ class Queues(Plugin):
         "/metadata/labels",
         "/spec/priority",
         "/spec/schedulingGroup",
+        "/spec/resourceClaims",
         "/spec/containers/*/resources/requests",
         "/spec/initContainers/*/resources/requests",
         "/spec/initContainers/*/restartPolicy",
@@ -277,7 +279,7 @@ class Queues(Plugin):
 
     def _wanted(self, pod: Pod, facts: PodFacts) -> list[Wanted]:
         """Return the pod, and of its group as many as have to find a place with it."""
-        return self.cluster.wanted(Wanted(pod.uid, requests_of(pod)), facts.group)
+        return self.cluster.wanted(devices_asked(pod), facts.group)
 
     def _claimant(self, key: Hashable, pod: Pod) -> Claimant:
         queue = self.cluster.registry.name_of(pod.namespace, pod.labels)
@@ -290,6 +292,7 @@ class Queues(Plugin):
             self.cluster.promises,
             self.budgets,
             self.cluster.groups,
+            self.cluster.devices,
             self.cluster.entitlement(by_fair_share=settings.by_fair_share),
             settings.sparedPriority,
             settings.reclaims,

@@ -14,7 +14,7 @@ Source: Kueue's hierarchical cohorts (KEP-79), whose arithmetic this is.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from berth_queues.amounts import Amounts
+from berth_queues.amounts import DEVICES, Amounts
 
 MAX_DEPTH = 8
 """Levels of a tree: what a queue costs grows with them."""
@@ -187,7 +187,9 @@ def _sum_up(queue: Queue, offered: Amounts) -> None:
         for resource in child.subtree:
             queue.subtree[resource] = queue.subtree.get(resource, 0) + child.lent(resource)
     if queue.parent is None and queue.spec.owns_nodes:
-        queue.subtree = {name: max(0, amount - _kept_below(queue, name)) for name, amount in offered.items()}
+        of_nodes = {name: max(0, amount - _kept_below(queue, name)) for name, amount in offered.items()}
+        # Devices are in slices, and no node offers them: there the quotas of the tree count.
+        queue.subtree = {name: n for name, n in queue.subtree.items() if name.endswith(DEVICES)} | of_nodes
 
 
 def _kept_below(queue: Queue, resource: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from berth_queues.amounts import Amounts, add
+from berth_queues.device_claims import NO_DEVICES, PodDevices
 from berth_queues.groups import GroupKey
 from berth_queues.tree import NO_AMOUNTS
 
@@ -29,6 +30,8 @@ class WaitingPod:
     group: GroupKey | None = None
     placed: bool = False
     in_vain: bool = False
+    asked: PodDevices = NO_DEVICES
+    """What its amounts come of."""
     since: float = 0.0
     """When it was first heard of. Units: seconds of the plugin's clock."""
     placed_at: float | None = None

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from berth_queues.budgets import BUDGETS
+from berth_queues.device_claims import CLAIMS, CLASSES, TEMPLATES
 from berth_queues.elastic_quotas import ELASTIC_QUOTAS
 from berth_queues.groups import BETA_POD_GROUPS, COSCHEDULING_GROUPS, POD_GROUPS
 from berth_queues.koordinator import KOORDINATOR_QUOTAS
@@ -16,6 +17,9 @@ OPTIONAL = {
     "PodGroup": POD_GROUPS,
     "PodGroup/v1beta1": BETA_POD_GROUPS,
     "CoschedulingPodGroup": COSCHEDULING_GROUPS,
+    "ResourceClaim": CLAIMS,
+    "ResourceClaimTemplate": TEMPLATES,
+    "DeviceClass": CLASSES,
 }
 """By the word of `--kinds`."""
 USUAL = ("Queue", "ElasticQuota")

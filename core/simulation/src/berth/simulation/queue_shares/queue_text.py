@@ -22,9 +22,9 @@ def queue_lines(samples: Sequence[QueueSample]) -> Iterator[str]:
     yield f"queues over {seconds:g} s, means over the time of {len(samples)} samples:"
     shown = dict(list(queues.items())[:MAX_QUEUES])
     yield from _table(("queue", "resource", *AMOUNTS), list(_amount_rows(shown)))
-    yield ""
-    pods = [(name, "", *_pods(each)) for name, each in shown.items() if _has_pods(each)]
-    yield from _table(("queue", "", *PODS), pods)
+    if pods := [(name, "", *_pods(each)) for name, each in shown.items() if _has_pods(each)]:
+        yield ""
+        yield from _table(("queue", "", *PODS), pods)
     if len(queues) > MAX_QUEUES:
         yield f"  and {len(queues) - MAX_QUEUES} more queues; -o json has them all"
 
