@@ -42,7 +42,7 @@ def full(nodes):
 def planned(cluster, nodes, size):
     """A plan for a gang of that many whole nodes."""
     entitled = cluster.entitlement(by_fair_share=False)
-    books = (cluster.ledger, cluster.promises, Budgets(), cluster.groups, entitled)
+    books = (cluster.ledger, cluster.promises, Budgets(), cluster.groups, cluster.devices, entitled)
     planner = Planner(*books, SYSTEM_CLUSTER_CRITICAL, reclaims=True)
     wanted = [Wanted(f"w{i}", {"cpu": CORES * 1000, "pods": 1}) for i in range(size)]
     return planner.plan(Claimant("gang", queue_name("owner"), 0, wanted), nodes)
