@@ -16,7 +16,6 @@ from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.interface import (
     MAX_NODE_SCORE,
     MIN_NODE_SCORE,
-    MaybeAwaitable,
     NormalizeScorePlugin,
     PreScorePlugin,
     ScorePlugin,
@@ -80,11 +79,9 @@ async def ask_scores(
     state, record, meter = attempt.state, attempt.record, attempt.meter
     pod, nodes = attempt.pod, attempt.nodes
     active = [(p, w) for p, w in plugins if p.name not in state.skip_score]
-
-    def ask(plugin: ScorePlugin) -> MaybeAwaitable[Scores]:
-        return plugin.score(state, pod, nodes)
-
-    async with ConcurrentPluginCalls([plugin for plugin, _ in active], ask, score_error) as answers:
+    async with ConcurrentPluginCalls(
+        [plugin for plugin, _ in active], lambda plugin: plugin.score(state, pod, nodes), score_error
+    ) as answers:
         for i, (plugin, weight) in enumerate(active):
             name = plugin.name
             mark = record.begin(name, point)

@@ -47,9 +47,11 @@ class Store(Generic[T]):
 
     def put(self, obj: T) -> None:
         """Add or replace an object."""
-        self._by_key[obj.key] = obj
-        self._by_namespace.setdefault(obj.namespace, {})[obj.name] = obj
-        self._changed(obj.key)
+        meta = obj.metadata
+        key = meta.key
+        self._by_key[key] = obj
+        self._by_namespace.setdefault(meta.namespace, {})[meta.name] = obj
+        self._changed(key)
 
     def remove(self, obj: T) -> None:
         """Take an object out; one that is not here is no matter."""

@@ -132,14 +132,13 @@ def claim_name(pod: Pod, entry: PodResourceClaim, made: Mapping[str, str | None]
     """
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
-    where = f'pod "{pod.key}"'
     if entry.resource_claim_template_name is None:
         raise UnresolvedClaimError(
-            f'{where}, spec.resourceClaim "{entry.name}": none of the supported fields are set'
+            f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
         )
     if entry.name in made:
         return made[entry.name]
-    raise UnresolvedClaimError(f"{where}: ResourceClaim not created yet")
+    raise UnresolvedClaimError(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
 def pod_consumer(pod: Pod) -> Consumer:
