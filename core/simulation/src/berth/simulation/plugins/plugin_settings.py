@@ -216,8 +216,11 @@ def check_in_process(loaded: LoadedConfig, plugins: SimulatedSidecars = NO_PLUGI
         where = f"{plugins.config_file}: extenders: {loaded.extenders[0].url_prefix}"
         raise PluginsError(f"{where}: no HTTP extender is asked here; take extenders out")
     if plugins.sidecars:
-        place = plugins.place(plugins.sidecars[0])
-        raise PluginsError(f"{place}: no sidecar is asked here; take the entry out")
+        spec = plugins.sidecars[0]
+        remedy = f"give a --config that names {spec.name} neither in a profile nor in a list of plugins"
+        raise PluginsError(
+            f"{plugins.place(spec)}: no sidecar is asked here: what it decides would be missing; {remedy}"
+        )
     check_all_there(loaded, plugins)
 
 
