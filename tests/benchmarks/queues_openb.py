@@ -29,6 +29,7 @@ from tests.benchmarks.joint_openb import AFTERWARDS_SECONDS, SPACING_SECONDS, US
 from tests.benchmarks.tables import Table
 
 TENANTS = ("early", "even", "late")
+PATIENCE = "60s"
 
 
 @dataclass(frozen=True)
@@ -147,11 +148,13 @@ def configuration(folder, way, seed):
     }
     share = [sys.executable, "-m", "berth_gpu_share", "--policy", "fgd", "--seed", str(seed)]
     share += ["--workload", str(folder / "workload.json")]
-    listed = [{"name": "gpu-share", "command": share}]
+    # What a busy machine delays is no answer of another kind.
+    listed = [{"name": "gpu-share", "command": share, "timeout": PATIENCE}]
     if way.tenants:
         command = [sys.executable, "-m", "berth_queues", "--kinds", "Queue"]
         points = ["queueSort", "filter", "postFilter", "reserve"]
-        listed.append({"name": "queues", "command": command, "extensionPoints": points})
+        queued = {"name": "queues", "command": command, "extensionPoints": points, "timeout": PATIENCE}
+        listed.append(queued)
     both = {"apiVersion": "berth.dev/v1alpha1", "kind": "PluginList", "plugins": listed}
     # What begins with a brace has one document.
     return f"# a scheduler\n{json.dumps(document)}\n---\n{json.dumps(both)}\n"
