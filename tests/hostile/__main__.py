@@ -190,15 +190,21 @@ def show_take_overs(options, rows):
     nothing = api_server_rows.ReportedRow("none", "", CASES["none"])
     for reported in (nothing, *map(api_server_rows.ALL.__getitem__, rows)):
         case = reported.beside_standby or reported.case
-        for name, program in schedulers(beside_kube_scheduler=reported.beside_kube_scheduler):
-            around = {"nodes": options.nodes, "each_second": options.rate, "real": options.real}
-            found = asyncio.run(take_over(case, program=program, **around))
+        beside = schedulers(beside_kube_scheduler=reported.beside_kube_scheduler)
+        around = {"nodes": options.nodes, "each_second": options.rate, "real": options.real}
+        played = asyncio.run(_side_by_side([take_over(case, program=of, **around) for _, of in beside]))
+        for (name, _), found in zip(beside, played, strict=True):
             seconds = (found.ready_after, found.led_after, found.bound_after)
             shown = [reported.row, case.what, name, *map(in_seconds, seconds), found.charged or "none"]
             table.add(*shown)
             click.echo(f"| {' | '.join(shown)} |")
-            sys.stdout.flush()
+        sys.stdout.flush()
     table.show()
+
+
+async def _side_by_side(plays):
+    """What came of each: most of the time is that in which a lease runs out."""
+    return await asyncio.gather(*plays)
 
 
 def in_seconds(seconds):

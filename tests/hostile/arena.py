@@ -106,7 +106,13 @@ class Arena:
         listed = self.folder / "objects.json"
         listed.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
         flags = ("--no-kubelets", "--kubeconfig", str(self.kubeconfig), "--load", str(listed))
-        command = [program("berth"), "sandbox", "up", *flags, *(("--real",) if self.real else ())]
+        command = [
+            program("berth"),
+            "sandbox",
+            "up",
+            *flags,
+            *(("--real", "--pod-groups") if self.real else ()),
+        ]
         self.sandbox = await Child.start("sandbox", command, self.folder / "sandbox.log")
         await self.sandbox.wait_for(self.kubeconfig, PATIENCE_SECONDS)
         self.transport = Transport(load_endpoint(kubeconfig=str(self.kubeconfig)), max_connections=64)

@@ -138,11 +138,12 @@ async def values_to_spread_over(arena):
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchExpressions": [{"key": "own", "operator": "Exists"}]},
+            "labelSelector": {"matchLabels": {"app": "spread"}},
             "matchLabelKeys": ["own"],
         }
         await arena.write_all(
-            pod(name, labels={"own": name}, topologySpreadConstraints=[constraint]) for name in made
+            pod(name, labels={"app": "spread", "own": name}, topologySpreadConstraints=[constraint])
+            for name in made
         )
         await together(arena.remove("Pod", name) for name in made)
 

@@ -74,7 +74,7 @@ class Row(NamedTuple):
                 return "size, a cycle's budget" if self.cycle else "size"
             case number if number == OBJECTS:
                 return "quota, a cycle's budget"
-            case number if number == MAX_VALUES:
+            case number if number == MAX_VALUES or self.kind == "Pod":
                 return "ours: 8,192"
             case _:
                 return "API server"
