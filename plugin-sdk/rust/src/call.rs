@@ -7,7 +7,7 @@ use prost::Message;
 
 use crate::errors::{CallError, guarded, guarded_later};
 use crate::log::log_failure;
-use crate::outcomes::{Code, PodKey, Profile, Reply, Status};
+use crate::outcomes::{Call, Code, PodKey, Profile, Reply, Status};
 use crate::pb;
 use crate::pb::group_service_server::SERVICE_NAME as GROUP;
 use crate::pb::placement_service_server::SERVICE_NAME as PLACEMENT;
@@ -15,15 +15,6 @@ use crate::pb::scheduling_service_server::SERVICE_NAME as SCHEDULING;
 use crate::plugin::Functions;
 use crate::session::{Session, Unanswered};
 use crate::vectors::pack_status;
-
-/// The call that a function answers.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The profile that asks.
-    pub profile: Profile,
-    /// The pod's attempt; what is held for the pod is held under it.
-    pub key: PodKey,
-}
 
 /// A request about a pod or its group.
 pub(crate) trait Question: Message + Default {

@@ -6,26 +6,11 @@ use crate::finding::REJECTIONS;
 use crate::outcomes::{Code, Reply};
 use crate::pb;
 use crate::placements::group_of;
+use crate::pod_groups::PlacementProgress;
 use crate::session::Unanswered;
 use crate::vectors::unpack_verdicts;
 
 const VERDICTS: &[Code] = &[Code::Wait, Code::Unschedulable];
-
-/// How far an attempt at a group has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlacementProgress {
-    /// The group's pods that are still to be tried.
-    pub remaining: usize,
-    /// Its pods that have a node.
-    pub scheduled: usize,
-}
-
-/// A set of pods without which a pod group may fit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupPreemption {
-    /// Their UIDs, at least one.
-    pub victims: Vec<String>,
-}
 
 impl Turn<'_> {
     pub(crate) fn placement_feasible(

@@ -38,6 +38,7 @@
 mod address;
 mod arguments;
 mod binding;
+mod bits;
 mod call;
 mod capabilities;
 mod clock;
@@ -45,18 +46,21 @@ mod core;
 mod errors;
 mod events;
 mod finding;
+mod following;
 mod groups;
 mod grpc;
 mod log;
 mod metrics;
 mod mirror;
 mod nodes;
+mod objects;
 mod ordering;
 mod outcomes;
 mod overlays;
 mod pages;
 mod placements;
 mod plugin;
+mod pod_groups;
 mod pod_memory;
 mod program;
 mod queueing;
@@ -79,22 +83,19 @@ pub(crate) mod pb {
 }
 
 pub use arguments::{ArgumentError, Arguments};
-pub use call::Call;
 pub use clock::{Clock, Timer};
 pub use events::{Action, Event, EventInterest};
-pub use groups::{GroupPreemption, PlacementProgress};
 pub use k8s_openapi;
 pub use k8s_openapi::api::core::v1::{Container, Node, Pod};
 pub use metrics::{Metric, MetricKind};
-pub use mirror::{ObjectKey, PlacedPod};
 pub use nodes::Nodes;
-pub use ordering::SortKey;
+pub use objects::{ObjectKey, PlacedPod};
 pub use outcomes::{
-    Code, CycleOutcome, MetadataPatch, Nomination, Normalization, Outcome, Permission, PodKey, PodStage, Profile,
-    Reason, Reply, Status, Verdicts,
+    Call, Code, CycleOutcome, MetadataPatch, Nomination, Normalization, Outcome, Permission, PodKey, PodStage,
+    Profile, Reason, Reply, SortKey, Status, Verdicts,
 };
-pub use placements::{Placement, PodGroup, ProposedPlacement};
 pub use plugin::{Plugin, Point, WatchedResource};
+pub use pod_groups::{GroupPreemption, Placement, PlacementProgress, PodGroup, ProposedPlacement};
 pub use program::main;
 pub use requeue::Requeue;
 pub use resources::{allocatable, amount, annotations, labels, request};

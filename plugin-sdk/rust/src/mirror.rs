@@ -7,94 +7,34 @@
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use prost::bytes::Bytes;
 
-use crate::errors::guarded;
-use crate::outcomes::PodStage;
+use crate::objects::{ObjectKey, PlacedPod, SyncError};
 use crate::pb::{self, NackReason};
-use crate::plugin::Functions;
 use crate::steps::Step;
-
-/// A pod that counts on a node.
-#[derive(Clone, Debug)]
-pub struct PlacedPod {
-    /// The pod.
-    pub pod: Arc<Pod>,
-    /// `metadata.uid`.
-    pub uid: String,
-    /// The node; it need not be known.
-    pub node_name: String,
-    /// Why it counts there.
-    pub stage: PodStage,
-    /// The attempt that assumed it; 0 in other stages.
-    pub attempt: u32,
-}
-
-/// Names an object of a watched kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectKey {
-    /// API group, empty for core.
-    pub group: String,
-    /// API version.
-    pub version: String,
-    /// Plural.
-    pub resource: String,
-    /// Empty for cluster-scoped kinds.
-    pub namespace: String,
-    /// The object's name.
-    pub name: String,
-}
-
-impl ObjectKey {
-    pub(crate) fn of(key: Option<pb::ObjectKey>) -> Self {
-        let key = key.unwrap_or_default();
-        ObjectKey {
-            group: key.group,
-            version: key.version,
-            resource: key.resource,
-            namespace: key.namespace,
-            name: key.name,
-        }
-    }
-}
-
-impl fmt::Display for ObjectKey {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {}/{}", self.resource, self.namespace, self.name)
-    }
-}
-
-/// Why a message of the state stream can't be applied.
-#[derive(Clone, Debug)]
-pub(crate) struct SyncError {
-    pub reason: NackReason,
-    pub text: String,
-}
-
-impl SyncError {
-    pub fn new(reason: NackReason, text: String) -> Self {
-        SyncError { reason, text }
-    }
-
-    pub fn bad_object(text: String) -> Self {
-        SyncError::new(NackReason::BadObject, text)
-    }
-
-    fn mismatch(text: String) -> Self {
-        SyncError::new(NackReason::Mismatch, text)
-    }
-}
 
 /// Decodes a step's changes.
 pub(crate) type StepDecoder<'a> = &'a dyn Fn(Vec<pb::Change>) -> Result<Vec<Step>, SyncError>;
 
+/// Follows what a mirror holds, change by change. After an error nothing is held
+/// any more, and everything is asked for anew.
+pub(crate) trait Follower: Send + Sync {
+    fn state_reset(&self, changed: bool) -> Result<(), SyncError>;
+    fn state_settled(&self) -> Result<(), SyncError>;
+    fn node_upserted(&self, index: usize, node: &Node) -> Result<(), SyncError>;
+    fn node_removed(&self, index: usize, last: usize) -> Result<(), SyncError>;
+    fn pod_upserted(&self, placed: &PlacedPod) -> Result<(), SyncError>;
+    fn pod_removed(&self, placed: &PlacedPod) -> Result<(), SyncError>;
+    fn object_upserted(&self, key: &ObjectKey, object: &[u8]) -> Result<(), SyncError>;
+    fn object_removed(&self, key: &ObjectKey) -> Result<(), SyncError>;
+}
+
 /// Nodes by dense index, pods by UID, other objects by key.
 pub(crate) struct Mirror {
-    functions: Arc<Functions>,
+    follower: Arc<dyn Follower>,
     pub epoch: String,
     pub generation: i64,
     /// The epoch last held, which a mirror that lost its way remembers.
@@ -110,9 +50,9 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    pub fn new(functions: Arc<Functions>) -> Self {
+    pub fn new(follower: Arc<dyn Follower>) -> Self {
         Mirror {
-            functions,
+            follower,
             epoch: String::new(),
             generation: 0,
             last_epoch: String::new(),
@@ -169,12 +109,12 @@ impl Mirror {
         let changed = epoch != self.last_epoch;
         epoch.clone_into(&mut self.last_epoch);
         self.drop_all();
-        hook("state_reset", self.functions.state_reset.as_deref().map(|hook| || hook(changed)))?;
+        self.follower.state_reset(changed)?;
         self.apply(steps, commit.node_count)?;
         epoch.clone_into(&mut self.epoch);
         self.generation = commit.generation;
         self.layout_since = commit.generation;
-        let settled = hook("state_settled", self.functions.state_settled.as_deref());
+        let settled = self.follower.state_settled();
         self.dropping(settled)
     }
 
@@ -252,8 +192,7 @@ impl Mirror {
             Some(at) if *at == index => self.nodes[index] = node,
             _ => return Err(SyncError::mismatch(format!("node {name:?} can't be at index {index}"))),
         }
-        let node = &self.nodes[index];
-        hook("node_upserted", self.functions.node_upserted.as_deref().map(|hook| || hook(index, node)))
+        self.follower.node_upserted(index, &self.nodes[index])
     }
 
     fn take_node(&mut self, index: usize, name: &str) -> Result<(), SyncError> {
@@ -267,7 +206,7 @@ impl Mirror {
         if index != last {
             self.index.insert(self.names[index].clone(), index);
         }
-        hook("node_removed", self.functions.node_removed.as_deref().map(|hook| || hook(index, last)))
+        self.follower.node_removed(index, last)
     }
 
     /// Counts a pod on its node, and no longer on another.
@@ -277,7 +216,7 @@ impl Mirror {
         }
         self.pods.insert(placed.uid.clone(), placed.clone());
         self.on_node.entry(placed.node_name.clone()).or_default().insert(placed.uid.clone(), placed.clone());
-        hook("pod_upserted", self.functions.pod_upserted.as_deref().map(|hook| || hook(placed)))
+        self.follower.pod_upserted(placed)
     }
 
     /// Counts a pod nowhere any more.
@@ -289,7 +228,7 @@ impl Mirror {
                 self.on_node.remove(&placed.node_name);
             }
         }
-        hook("pod_removed", self.functions.pod_removed.as_deref().map(|hook| || hook(&placed)))
+        self.follower.pod_removed(&placed)
     }
 
     /// The pod that counts under a UID.
@@ -299,25 +238,13 @@ impl Mirror {
 
     fn put_object(&mut self, key: &ObjectKey, object: &Bytes) -> Result<(), SyncError> {
         self.objects.insert(key.clone(), object.clone());
-        let Some(upserted) = self.functions.object_upserted.as_deref() else { return Ok(()) };
-        guarded("object_upserted", || upserted(key, object))
-            .map_err(SyncError::bad_object)?
-            .map_err(|problem| SyncError::bad_object(format!("{key}: {problem}")))
+        self.follower.object_upserted(key, object)
     }
 
     fn take_object(&mut self, key: &ObjectKey) -> Result<(), SyncError> {
         if self.objects.remove(key).is_none() {
             return Ok(());
         }
-        hook("object_removed", self.functions.object_removed.as_deref().map(|hook| || hook(key)))
-    }
-}
-
-/// Calls the author, if there is a function; one that fails may have left the
-/// author's columns wrong, so everything is asked for anew.
-fn hook(name: &str, function: Option<impl FnOnce()>) -> Result<(), SyncError> {
-    match function {
-        None => Ok(()),
-        Some(function) => guarded(name, function).map_err(SyncError::bad_object),
+        self.follower.object_removed(key)
     }
 }

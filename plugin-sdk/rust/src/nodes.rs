@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::mirror::{Mirror, ObjectKey, PlacedPod};
+use crate::bits::unpack_indices;
+use crate::mirror::Mirror;
+use crate::objects::{ObjectKey, PlacedPod};
 use crate::outcomes::{Reason, Verdicts};
 use crate::pb;
-use crate::vectors::unpack_indices;
 
 /// All nodes of the generation that a call is about, by index.
 ///
@@ -176,11 +177,11 @@ impl<'a> Nodes<'a> {
 mod tests {
     use tonic::{Code, Request};
 
+    use crate::bits::pack_indices;
     use crate::pb::scheduling_service_client::SchedulingServiceClient;
     use crate::pb::{self, scores::Values, verdicts::Codes};
     use crate::plugin::Plugin;
     use crate::testing::{Host, node, pod};
-    use crate::vectors::pack_indices;
     use crate::{Nodes, Reason, Verdicts};
 
     fn host() -> Host {

@@ -1,31 +1,10 @@
 //! Where pods stand in the queue.
 
 use crate::errors::{CallError, NOT_CONFIGURED, guarded};
+use crate::outcomes::SortKey;
 use crate::pb;
 use crate::plugin::Functions;
 use crate::session::Session;
-
-/// How many parts of a key the scheduler compares.
-const PARTS: usize = 8;
-
-/// A pod's place in the queue: at most 8 numbers that are compared in order, the
-/// lowest first. Missing ones are 0, and so is the default. Made of an array: one
-/// that is too long does not compile.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SortKey(Vec<i64>);
-
-impl<const N: usize> From<[i64; N]> for SortKey {
-    fn from(parts: [i64; N]) -> Self {
-        const { assert!(N <= PARTS, "a sort key has at most 8 parts") };
-        SortKey(parts.into())
-    }
-}
-
-impl SortKey {
-    pub(crate) fn message(self) -> pb::SortKey {
-        pb::SortKey { parts: self.0 }
-    }
-}
 
 impl Session {
     /// Says where pods stand; one that the plugin fails for has the key 0.

@@ -1,4 +1,4 @@
-//! What authors' functions answer with.
+//! What authors' functions are called with, and what they answer with.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,6 +10,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::pb;
+
+/// How many rows a table of reasons has at most.
+pub(crate) const MAX_REASONS: usize = 255;
+const FURTHER_REASONS: Reason = Reason::new("further reasons, more than one answer can hold");
 
 /// The outcome of an extension point, in kube-scheduler's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,6 +137,24 @@ pub struct Verdicts {
     pub codes: Vec<u8>,
     /// The table that codes point into, at most 255 rows.
     pub reasons: Vec<Reason>,
+}
+
+impl Verdicts {
+    /// The code of a reason, which joins the table if it is not there yet.
+    pub(crate) fn row(&mut self, mut reason: Reason) -> u8 {
+        loop {
+            // Tables are short; the reason met last is the likeliest.
+            if let Some(at) = self.reasons.iter().rposition(|known| *known == reason) {
+                return u8::try_from(at + 1).unwrap_or(u8::MAX);
+            }
+            if self.reasons.len() >= MAX_REASONS - 1 && reason != FURTHER_REASONS {
+                reason = FURTHER_REASONS;
+                continue;
+            }
+            self.reasons.push(reason);
+            return u8::try_from(self.reasons.len()).unwrap_or(u8::MAX);
+        }
+    }
 }
 
 /// How the scheduler maps raw scores, over the nodes that are left, to 0 to 100.
@@ -321,5 +343,36 @@ impl<T> Reply<T> {
 impl<T> From<T> for Reply<T> {
     fn from(answer: T) -> Self {
         Reply::Now(answer)
+    }
+}
+
+/// The call that a function answers.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The profile that asks.
+    pub profile: Profile,
+    /// The pod's attempt; what is held for the pod is held under it.
+    pub key: PodKey,
+}
+
+/// How many parts of a key the scheduler compares.
+const PARTS: usize = 8;
+
+/// A pod's place in the queue: at most 8 numbers that are compared in order, the
+/// lowest first. Missing ones are 0, and so is the default. Made of an array: one
+/// that is too long does not compile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SortKey(Vec<i64>);
+
+impl<const N: usize> From<[i64; N]> for SortKey {
+    fn from(parts: [i64; N]) -> Self {
+        const { assert!(N <= PARTS, "a sort key has at most 8 parts") };
+        SortKey(parts.into())
+    }
+}
+
+impl SortKey {
+    pub(crate) fn message(self) -> pb::SortKey {
+        pb::SortKey { parts: self.0 }
     }
 }

@@ -4,45 +4,17 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::bits::{pack_bits, unpack_bits};
 use crate::call::{Turn, success};
 use crate::errors::{CallError, guarded};
 use crate::nodes::Nodes;
 use crate::outcomes::{Code, PodKey, Reply};
 use crate::pb;
+use crate::pod_groups::{Placement, PodGroup, ProposedPlacement};
 use crate::session::Unanswered;
-use crate::vectors::{pack_bits, pack_points, unpack_bits};
+use crate::vectors::pack_points;
 
 const GENERATE: &[Code] = &[Code::Skip, Code::Unschedulable, Code::UnschedulableAndUnresolvable];
-
-/// A pod group, and its pods that have no node; those that have one are among the
-/// pods of [`Nodes`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodGroup {
-    /// `metadata.namespace` of the group and its pods.
-    pub namespace: String,
-    /// `metadata.name`.
-    pub name: String,
-    /// The pods without a node.
-    pub pods: Vec<PodKey>,
-}
-
-/// A set of nodes that a pod group may go to as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
-    /// Unique among a group's placements; users see it.
-    pub name: String,
-    /// Of each node, by index, whether it is one of them.
-    pub nodes: Vec<bool>,
-}
-
-/// A placement in which a pod group fits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProposedPlacement<'a> {
-    /// The placement.
-    pub placement: Placement,
-    /// The pods that would be placed, each with the index of its node.
-    pub assignments: Vec<(&'a PodKey, usize)>,
-}
 
 impl Turn<'_> {
     pub(crate) fn generate_placements(

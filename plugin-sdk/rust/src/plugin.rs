@@ -9,19 +9,16 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde::Serialize;
 
 use crate::arguments::{NoArguments, TakeArguments};
-use crate::call::Call;
 use crate::clock::Clock;
 use crate::events::{Event, EventInterest};
-use crate::groups::{GroupPreemption, PlacementProgress};
 use crate::metrics::Metric;
-use crate::mirror::{ObjectKey, PlacedPod};
 use crate::nodes::Nodes;
-use crate::ordering::SortKey;
+use crate::objects::{ObjectKey, PlacedPod};
 use crate::outcomes::{
-    MetadataPatch, Nomination, Normalization, Outcome, Permission, Reason, Reply, Status, Verdicts,
+    Call, MetadataPatch, Nomination, Normalization, Outcome, Permission, Reason, Reply, SortKey, Status, Verdicts,
 };
 use crate::pb::ExtensionPoint;
-use crate::placements::{Placement, PodGroup, ProposedPlacement};
+use crate::pod_groups::{GroupPreemption, Placement, PlacementProgress, PodGroup, ProposedPlacement};
 use crate::requeue::Requeue;
 
 type Shared<F> = Option<Box<F>>;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use crate::bits::pack_bits;
 use crate::errors::{CallError, guarded};
 use crate::events::Event;
 use crate::pb::{self, hint::Queue};
 use crate::plugin::Functions;
 use crate::session::Session;
-use crate::vectors::pack_bits;
 
 impl Session {
     /// Fills in the table; pods that aren't remembered are queued and named. A

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::ordering::SortKey;
+use crate::outcomes::SortKey;
 use crate::pb::{self, requeue_response::Action};
 
 /// How many sort keys the scheduler reads in a message.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::errors::{CallError, GENERATION_GONE, NOT_CONFIGURED, NOT_SYNCED, POD_UNKNOWN};
-use crate::mirror::{Mirror, SyncError};
+use crate::mirror::Mirror;
 use crate::nodes::Nodes;
+use crate::objects::SyncError;
 use crate::outcomes::Profile;
 use crate::pb::{self, NackReason};
 use crate::plugin::Functions;

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use prost::bytes::Bytes;
 use serde::de::IgnoredAny;
 
-use crate::mirror::{ObjectKey, PlacedPod, SyncError};
+use crate::objects::{ObjectKey, PlacedPod, SyncError};
 use crate::outcomes::PodStage;
 use crate::pb::{self, change::Change};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::core::Core;
 use crate::log::{Level, log};
-use crate::mirror::SyncError;
+use crate::objects::SyncError;
 use crate::pb::{self, NackReason, sync_request, sync_response};
 use crate::requeue::Requeue;
 use crate::session::Session;

@@ -1,14 +1,10 @@
 //! Answers as they are sent: bitmaps, codes with their reasons, scores.
 
-use prost::bytes::Bytes;
-
 use crate::nodes::Nodes;
-use crate::outcomes::{Code, Normalization, Reason, Status, Verdicts};
+use crate::outcomes::{Code, MAX_REASONS, Normalization, Reason, Status, Verdicts};
 use crate::pb::{self, scores::Values, verdicts::Codes};
 
-const MAX_REASONS: usize = 255;
 const MAX_SCORE: i64 = 100;
-const FURTHER_REASONS: Reason = Reason::new("further reasons, more than one answer can hold");
 
 /// Verdicts as they are sent, the nodes that passed, and how many were turned down.
 pub(crate) struct PackedVerdicts {
@@ -104,22 +100,6 @@ impl Verdicts {
         }
         verdicts
     }
-
-    /// The code of a reason, which joins the table if it is not there yet.
-    pub(crate) fn row(&mut self, mut reason: Reason) -> u8 {
-        loop {
-            // Tables are short; the reason met last is the likeliest.
-            if let Some(at) = self.reasons.iter().rposition(|known| *known == reason) {
-                return u8::try_from(at + 1).unwrap_or(u8::MAX);
-            }
-            if self.reasons.len() >= MAX_REASONS - 1 && reason != FURTHER_REASONS {
-                reason = FURTHER_REASONS;
-                continue;
-            }
-            self.reasons.push(reason);
-            return u8::try_from(self.reasons.len()).unwrap_or(u8::MAX);
-        }
-    }
 }
 
 /// Makes the message; what was not asked is sent as 0.
@@ -168,51 +148,6 @@ fn narrowest(points: &[i64], low: i64, high: i64) -> Values {
         Values::Int32(points.iter().flat_map(|point| (*point as i32).to_le_bytes()).collect())
     } else {
         Values::Int64(points.iter().flat_map(|point| point.to_le_bytes()).collect())
-    }
-}
-
-/// One bit an entry, least significant first.
-pub(crate) fn pack_bits(bits: &[bool]) -> Bytes {
-    let mut packed = vec![0_u8; bits.len().div_ceil(8)];
-    for (index, _) in bits.iter().enumerate().filter(|(_, bit)| **bit) {
-        packed[index >> 3] |= 1 << (index & 7);
-    }
-    packed.into()
-}
-
-/// One bool an entry.
-///
-/// # Errors
-/// The bitmap is not for that many.
-pub(crate) fn unpack_bits(bitmap: &[u8], count: usize) -> Result<Vec<bool>, String> {
-    if bitmap.len() != count.div_ceil(8) {
-        let wanted = count.div_ceil(8);
-        return Err(format!("a bitmap of {count} entries has {wanted} bytes, not {}", bitmap.len()));
-    }
-    Ok((0..count).map(|index| bitmap[index >> 3] >> (index & 7) & 1 == 1).collect())
-}
-
-/// Indices of nodes as they are sent.
-pub(crate) fn pack_indices(indices: &[u32]) -> Bytes {
-    indices.iter().flat_map(|index| index.to_le_bytes()).collect()
-}
-
-/// Indices of that many nodes.
-///
-/// # Errors
-/// They are cut off, do not ascend, or are those of other nodes.
-pub(crate) fn unpack_indices(packed: &[u8], count: usize) -> Result<Vec<u32>, String> {
-    let (indices, rest) = packed.as_chunks();
-    if !rest.is_empty() {
-        return Err(format!("indices of {} bytes, each has 4", packed.len()));
-    }
-    let indices: Vec<u32> = indices.iter().map(|index| u32::from_le_bytes(*index)).collect();
-    if let Some([before, after, ..]) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
-        return Err(format!("index {after} after {before}: they have to ascend"));
-    }
-    match indices.last() {
-        Some(last) if *last as usize >= count => Err(format!("index {last} of {count} nodes")),
-        _ => Ok(indices),
     }
 }
 

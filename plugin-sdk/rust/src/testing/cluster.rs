@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde::Serialize;
 
-use crate::mirror::ObjectKey;
+use crate::objects::ObjectKey;
 use crate::outcomes::PodStage;
 use crate::pb::{self, change, sync_request::Body};
 

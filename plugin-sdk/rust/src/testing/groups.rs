@@ -6,13 +6,13 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::cluster::number;
 use super::host::{Host, PROFILE, status_of, unpack_scores};
-use crate::groups::PlacementProgress;
+use crate::bits::{pack_bits, unpack_bits};
 use crate::outcomes::{Code, Status};
 use crate::pb::group_service_client::GroupServiceClient;
 use crate::pb::placement_service_client::PlacementServiceClient;
 use crate::pb::queueing_service_client::QueueingServiceClient;
 use crate::pb::{self};
-use crate::vectors::{pack_bits, unpack_bits};
+use crate::pod_groups::PlacementProgress;
 
 // That every method panics where the protocol is broken stands at `Host`.
 #[allow(clippy::missing_panics_doc)]

@@ -21,6 +21,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
 use super::cluster::{Cluster, encoded, number};
+use crate::bits::{pack_bits, pack_indices};
 use crate::clock::at;
 use crate::events::Event;
 use crate::outcomes::{Code, CycleOutcome, MetadataPatch, Nomination, Permission, Reason, Status};
@@ -31,7 +32,7 @@ use crate::pb::state_service_client::StateServiceClient;
 use crate::pb::{self, hint::Queue, scores::Values, sync_request, sync_response};
 use crate::plugin::Plugin;
 use crate::serving::{Running, Server};
-use crate::vectors::{pack_bits, pack_indices, unpack_verdicts};
+use crate::vectors::unpack_verdicts;
 
 /// The profile that a [`Host`] configures.
 pub const PROFILE: &str = "default-scheduler";
