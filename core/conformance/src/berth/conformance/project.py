@@ -18,6 +18,7 @@ from berth.conformance.project_files import (
     README,
     SCHEDULER_PLUGIN,
 )
+from berth.version import version
 
 TEMPLATES = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[5] / "plugin-sdk"
@@ -63,12 +64,12 @@ def _go(text: str, sdk: str | None) -> str:
 
 
 def _rust(text: str, sdk: str | None) -> str:
-    wanted = '"0.1"' if sdk is None else f'{{ path = "{sdk}" }}'
+    wanted = f'"{version()}"' if sdk is None else f'{{ path = "{sdk}" }}'
     return text.replace('{ path = ".." }', wanted)
 
 
 def _typescript(text: str, sdk: str | None) -> str:
-    return text if sdk is None else text.replace('"^0.1.0"', f'"file:{sdk}"')
+    return text if sdk is None else re.sub(r'(?<="@berth/plugin-sdk": )"[^"]*"', f'"file:{sdk}"', text)
 
 
 def _java(text: str, sdk: str | None) -> str:
