@@ -75,3 +75,25 @@ func TestATestEndsWhereANodeHasAnotherScoreAlone(t *testing.T) {
 		t.Errorf("the harness said %q", said)
 	}
 }
+
+func TestATestEndsWhereAProposalNamesNoPodOrAnUnknownOne(t *testing.T) {
+	score := func(_ *berth.PodGroup, _ *corev1.Pod, _ *berth.Nodes, proposed []berth.ProposedPlacement) []int64 {
+		return make([]int64, len(proposed))
+	}
+	plugin := &berth.Plugin{Name: "scores", ScorePlacements: score}
+	for _, each := range []struct {
+		pods     []*corev1.Pod
+		proposed map[string]string
+		said     string
+	}{
+		{nil, map[string]string{}, "group g has no pods"},
+		{[]*corev1.Pod{berthtest.Pod("p")}, map[string]string{}, "proposal-0 has no pods: name a node for one of the group's at least"},
+		{[]*corev1.Pod{berthtest.Pod("p")}, map[string]string{"q": "a"}, "proposal-0: pod q is not in the group"},
+		{[]*corev1.Pod{berthtest.Pod("p")}, map[string]string{"p": "z"}, "proposal-0: node z does not exist"},
+	} {
+		said := saidOf(t, plugin, func(host *berthtest.Host) { host.ScorePlacements("g", each.pods, each.proposed) })
+		if said != each.said {
+			t.Errorf("the harness said %q, not %q", said, each.said)
+		}
+	}
+}

@@ -125,6 +125,10 @@ func (h *Host) named(bitmap []byte) []string {
 }
 
 func (h *Host) group(name string, pods []*corev1.Pod) *pb.PodGroup {
+	h.t.Helper()
+	if len(pods) == 0 {
+		h.t.Fatalf("group %s has no pods", name)
+	}
 	group := &pb.PodGroup{Namespace: pods[0].Namespace, Name: name}
 	for _, pod := range pods {
 		ref := h.call(pod).Pod
@@ -135,6 +139,18 @@ func (h *Host) group(name string, pods []*corev1.Pod) *pb.PodGroup {
 }
 
 func (h *Host) proposal(name string, pods []*corev1.Pod, nodes map[string]string) *pb.ProposedPlacement {
+	h.t.Helper()
+	if len(nodes) == 0 {
+		h.t.Fatalf("%s has no pods: name a node for one of the group's at least", name)
+	}
+	for pod, node := range nodes {
+		if !slices.ContainsFunc(pods, func(each *corev1.Pod) bool { return each.Name == pod }) {
+			h.t.Fatalf("%s: pod %s is not in the group", name, pod)
+		}
+		if !slices.Contains(h.Cluster.names, node) {
+			h.t.Fatalf("%s: node %s does not exist", name, node)
+		}
+	}
 	used := h.bitmap(slices.Collect(maps.Values(nodes)))
 	proposed := &pb.ProposedPlacement{Placement: &pb.Placement{Name: name, Bitmap: used.Bitmap}}
 	for i, pod := range pods {

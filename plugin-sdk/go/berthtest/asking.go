@@ -250,7 +250,7 @@ func (h *Host) GeneratePlacements(group string, pods []*corev1.Pod, nodeNames ..
 	h.t.Helper()
 	h.Update()
 	response := ask(h, h.placement.GeneratePlacements, &pb.GeneratePlacementsRequest{
-		Call: h.call(pods[0]), Group: h.group(group, pods), Candidates: h.bitmap(nodeNames),
+		Group: h.group(group, pods), Call: h.call(pods[0]), Candidates: h.bitmap(nodeNames),
 	})
 	var placements []Placement
 	for _, each := range response.Placements {
@@ -264,7 +264,7 @@ func (h *Host) GeneratePlacements(group string, pods []*corev1.Pod, nodeNames ..
 func (h *Host) ScorePlacements(group string, pods []*corev1.Pod, proposed ...map[string]string) ([]int64, berth.Status) {
 	h.t.Helper()
 	h.Update()
-	request := &pb.ScorePlacementsRequest{Call: h.call(pods[0]), Group: h.group(group, pods)}
+	request := &pb.ScorePlacementsRequest{Group: h.group(group, pods), Call: h.call(pods[0])}
 	for i, nodes := range proposed {
 		request.Proposed = append(request.Proposed, h.proposal(fmt.Sprintf("proposal-%d", i), pods, nodes))
 	}
