@@ -80,6 +80,26 @@ async def test_an_end_brings_the_others_forward(monkeypatch):
     assert (0, 1, 0, 510_000, 510_000) == before
 
 
+async def test_keys_are_worked_out_some_at_a_time(monkeypatch):
+    """However many pods wait, calls are answered between the keys of some and those of the next."""
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(module, "PODS_AT_ONCE", 2)
+    plugin = Queues()
+    async with running(plugin, node()) as host:
+        host.cluster.put_pod(make_pod("old", namespace="a", requests={"cpu": "50"}, node_name="n0"), "n0")
+        await host.sort_keys(*(pod(f"p{i}") for i in range(5)))
+        stream = host.changed_sort_keys()
+        first = asyncio.ensure_future(anext(stream))
+        await until(lambda: plugin.requeue._listeners)
+        host.cluster.remove_pod("pod-a-old")
+        await host.update()
+        parts = [await first, await anext(stream), await anext(stream)]
+
+    assert [["pod-a-p0", "pod-a-p1"], ["pod-a-p2", "pod-a-p3"], ["pod-a-p4"]] == [
+        sorted(part) for part in parts
+    ]
+
+
 async def test_a_pod_that_fits_nowhere_lets_others_go_first(monkeypatch):
     """After an attempt in vain those behind it get the keys as if it were not there."""
     monkeypatch.setattr(module, "REFRESH_SECONDS", 0.0)

@@ -1,7 +1,8 @@
 """The keys of waiting pods as the scheduler knows them, and what changes of them is sent."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from berth_queues.device_claims import devices_asked
@@ -18,6 +19,8 @@ REFRESH_SECONDS = 1.0
 """How often keys are sent that became others: no pod waits for them."""
 TOLERANCE_PPM = 1000
 """Keys that are off by less than a thousandth of the cluster stay."""
+PODS_AT_ONCE = 256
+"""How many keys are worked out at once."""
 MAX_PART = 0.1
 """The part of the time that is spent on keys: after a long refresh the next one comes later."""
 
@@ -29,7 +32,8 @@ class Keys:
         self._plugin = plugin
         self._sent: dict[str, SortKey] = {}
         self._timer: Timer | None = None
-        self._pause = 0.0
+        self._pause = self._spent = 0.0
+        self._refreshed: Iterator[tuple[WaitingPod, SortKey]] | None = None
         self._entitled = NewlyEntitled(plugin.cluster)
 
     def key_of(self, pod: Pod) -> SortKey:
@@ -75,20 +79,37 @@ class Keys:
             self._timer = self._plugin.clock.after(REFRESH_SECONDS + self._pause, self.refresh)
 
     def refresh(self) -> None:
-        """Send the keys that became others."""
-        self._timer = None
+        """Work out the keys of some pods, send those that became others, and go on with the next ones."""
         cluster, begun = self._plugin.cluster, time.thread_time()
-        cluster.past.adjust(self._plugin.clock.now())
-        queues, cluster.waiting.changed = cluster.waiting.changed, set()
+        if self._refreshed is None:
+            self._refreshed, self._spent = self._all_keys(), 0.0
+        some = list(islice(self._refreshed, PODS_AT_ONCE))
         changed: dict[str, SortKey] = {}
-        for unit in sorted({cluster.order.unit(queue) for queue in queues}):
-            for pod, key in cluster.order.keys(unit):
+        for pod, key in some:
+            if cluster.waiting.by_uid.get(pod.uid) is pod:
                 self._compare(pod, self._key(pod, key), changed)
         if changed:
             self._plugin.requeue.sort_keys(changed, "shares changed")
+        self._spent += time.thread_time() - begun
+        if len(some) == PODS_AT_ONCE:
+            # Calls that came meanwhile are answered first.
+            self._timer = self._plugin.clock.after(0.0, self.refresh)
+        else:
+            self._end_refresh()
+
+    def _all_keys(self) -> Iterator[tuple[WaitingPod, SortKey]]:
+        cluster = self._plugin.cluster
+        cluster.past.adjust(self._plugin.clock.now())
+        queues, cluster.waiting.changed = cluster.waiting.changed, set()
+        for unit in sorted({cluster.order.unit(queue) for queue in queues}):
+            yield from cluster.order.keys(unit)
+
+    def _end_refresh(self) -> None:
+        self._refreshed = self._timer = None
         if self._plugin.by_fair_share and (entitled := self._entitled.pods()):
             self._plugin.requeue.pods(entitled, "the fair share of their queue grew")
-        self._pause = (time.thread_time() - begun) / MAX_PART
+        self._pause = self._spent / MAX_PART
+        self.refresh_soon()
 
     def stop(self) -> None:
         """Send nothing more."""

@@ -130,7 +130,7 @@ class Order:
             together = [pod]
             if pod.group is not None:
                 groups.add(pod.group)
-                members = self._waiting.by_group[pod.group].values()
+                members = self._waiting.by_group.get(pod.group, {}).values()
                 together = [each for each in members if not each.placed and each.queue == name]
             sums: dict[str, int] = {}
             for each in together:
