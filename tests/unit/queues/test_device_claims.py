@@ -4,6 +4,7 @@ import pytest
 
 from berth_queues import Queues
 from berth_queues.device_claims import CLAIMS, CLASSES, TEMPLATES, ClaimKey, PodDevices
+from berth_queues.groups import COSCHEDULING_GROUPS, COSCHEDULING_LABEL
 from berth_queues.queue_objects import QUEUES
 from berth_queues.status import statuses
 from berth_sdk import ObjectKey
@@ -175,6 +176,26 @@ async def test_a_shared_claim_counts_once(teams):
     await teams.host.update()
 
     assert (2, 2, 0) == (both, one, teams.used().get(GPUS, 0))
+
+
+async def test_a_gang_that_shares_a_claim_counts_it_once():
+    """However many of its pods have to find a place together."""
+    plugin = Queues((*KINDS, "CoschedulingPodGroup"))
+    async with running(plugin, make_node("n0", allocatable={"cpu": "64", "pods": "110"})) as host:
+        teams = Teams(host, plugin)
+        teams.put(QUEUES, "a", {"spec": {"quota": {GPUS: "2"}, "namespaces": ["a"]}})
+        teams.put(CLAIMS, "shared", claim(exactly(count=2)))
+        group = ObjectKey(COSCHEDULING_GROUPS.group, COSCHEDULING_GROUPS.version, "podgroups", "a", "gang")
+        host.cluster.put_object(group, {"spec": {"minMember": 3}})
+        await host.update()
+        shared, own = pod("p", claims=["shared"]), pod("q", templates=["two"])
+        for each in (shared, own):
+            each["metadata"]["labels"] = {COSCHEDULING_LABEL: "gang"}
+        teams.put(TEMPLATES, "two", template(exactly(count=2)))
+        await host.update()
+
+        assert await refusal(host, shared) is None
+        assert "for 3 pods of a group together: at most 2" in await refusal(host, own)
 
 
 async def test_what_can_not_be_read_counts_nothing(teams, caplog):

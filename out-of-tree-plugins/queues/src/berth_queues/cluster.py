@@ -127,12 +127,14 @@ class Cluster:
         if group is None:
             return found
         waiting = self.waiting.by_group.get(group, {}).values()
-        others = [each.asked for each in waiting if not each.placed and each.uid != pod.uid]
+        others = [each for each in waiting if not each.placed and each.uid != pod.uid]
         lacking = self._lacking(pod.uid, group)
         counted = {key for key in pod.claims if key.resource == CLAIMS.resource}
         for each in others[:lacking]:
-            found.append(Wanted(each.uid, self.devices.asked(each, counted)))
-            counted.update(key for key in each.claims if key.resource == CLAIMS.resource)
+            claims = each.asked.claims
+            amounts = self.devices.asked(each.asked, counted) if claims else each.amounts
+            found.append(Wanted(each.uid, amounts))
+            counted.update(key for key in claims if key.resource == CLAIMS.resource)
         like_it = self.devices.asked(pod, counted)
         found += [Wanted(f"{pod.uid} like it {i}", like_it) for i in range(lacking - len(others))]
         return found
