@@ -10,6 +10,7 @@ from berth.client.resources import PODS
 from berth.objects.label_selector import LabelSelector
 from berth.objects.pods.pod_spec import TopologySpreadConstraint
 from tests.benchmarks.tables import Table, quantiles
+from tests.e2e.api_servers import IN_MEMORY
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.test_preemption import NODES, Ledger, crowded, pod
 from tests.unit.preemption.kit import node, placed, preemptor, stage
@@ -63,7 +64,10 @@ async def end_to_end():
             bound_at.append(time.monotonic())
 
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        async with default_cluster(Path(folder), crowded()) as cluster, cluster.watching(look):
+        async with (
+            default_cluster(Path(folder), crowded(), server=IN_MEMORY) as cluster,
+            cluster.watching(look),
+        ):
             before, started = cluster.scheduler.usage().cpu_seconds, time.monotonic()
             await cluster.create(PODS, [pod(f"high-{i}", 3, "high") for i in range(NODES)])
             await cluster.reach(lambda: len(bound_at) == NODES)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.benchmarks.tables import Table, quantiles
+from tests.e2e.api_servers import IN_MEMORY
 from tests.e2e.default_cluster import default_cluster
 from tests.e2e.waiting import CASES, Pods, help_out, prepare, storm, surroundings, wait_until_rejected
 
@@ -34,7 +35,10 @@ def run(options):
 async def one_round(taken):
     pods = Pods()
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        async with default_cluster(Path(folder), surroundings()) as cluster, cluster.watching(pods.look):
+        async with (
+            default_cluster(Path(folder), surroundings(), server=IN_MEMORY) as cluster,
+            cluster.watching(pods.look),
+        ):
             await prepare(cluster)
             for case in CASES:
                 await wait_until_rejected(cluster, pods, case)

@@ -19,9 +19,10 @@ OF_POD_GROUPS = 36
 
 @dataclass(frozen=True)
 class ApiServer:
-    """What `berth sandbox up` is to serve."""
+    """What `berth sandbox up` is to serve; `threaded`: by a thread of the test, if it names no process."""
 
     real: bool = False
+    threaded: bool = False
 
     @property
     def has_pod_groups(self):
@@ -42,6 +43,7 @@ class ApiServer:
 
 
 IN_MEMORY = ApiServer()
+THREADED = ApiServer(threaded=True)
 
 
 def api_server_called(name):
@@ -51,7 +53,7 @@ def api_server_called(name):
             find_assets(None, os.environ)
         except SandboxError as error:
             pytest.skip(str(error))
-    return ApiServer(real=name == "real")
+    return ApiServer(real=True) if name == "real" else THREADED
 
 
 @cache

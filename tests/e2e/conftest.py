@@ -3,6 +3,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from berth_images.errors import ImageError
 from berth_images.platforms import of_this_machine
 from tests.e2e.api_servers import api_server_called
 from tests.e2e.image_process import every, missing, unpacked
+from tests.e2e.threaded_sandbox import threaded_sandbox
 from tests.release.images import image
 from tests.suite import PATIENCE_SECONDS
 
@@ -110,21 +112,22 @@ def api_server(request):
 
 @pytest.fixture
 def cluster(tmp_path, api_server):
-    """A sandbox in a process of its own, with two nodes."""
-    kubeconfig = tmp_path / "kubeconfig"
-    command = api_server.command(kubeconfig, pod_groups=api_server.has_pod_groups)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        ready = process.stdout.readline()
-        assert ready.startswith("sandbox ready at http"), ready
-        found = Cluster(ready.split()[3], kubeconfig)
-        for name in ("n1", "n2"):
-            found.kubectl("create", "-f", "-", stdin=node(name))
-        yield found
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-        process.stdout.close()
+    """An API server with two nodes."""
+    kubeconfig, nodes = tmp_path / "kubeconfig", [node("n1"), node("n2")]
+    with ExitStack() as stack:
+        if api_server.threaded:
+            url = stack.enter_context(threaded_sandbox(kubeconfig, nodes))
+            yield Cluster(url, kubeconfig)
+        else:
+            command = api_server.command(kubeconfig, pod_groups=api_server.has_pod_groups)
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(process.terminate)
+            ready = process.stdout.readline()
+            assert ready.startswith("sandbox ready at http"), ready
+            found = Cluster(ready.split()[3], kubeconfig)
+            for each in nodes:
+                found.kubectl("create", "-f", "-", stdin=each)
+            yield found
 
 
 def node(name):

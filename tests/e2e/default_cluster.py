@@ -1,4 +1,4 @@
-"""A sandbox and a scheduler with the default profile as real processes, and all that the API says of pods."""
+"""A sandbox, a scheduler with the default profile as a real process, and all that the API says of pods."""
 
 import asyncio
 import json
@@ -12,7 +12,8 @@ from berth.client.transport import Transport
 from berth.client.wire import encode
 from berth.demo.processes import Child, program
 from berth.demo.surface import Surface
-from tests.e2e.api_servers import IN_MEMORY
+from tests.e2e.api_servers import THREADED
+from tests.e2e.threaded_sandbox import threaded_sandbox
 from tests.pod_events import current_pods, pod_events
 from tests.suite import PATIENCE_SECONDS
 
@@ -29,7 +30,7 @@ BERTH = ("berth", "scheduler")
 
 
 class Running:
-    """The two processes, and what a user does with them."""
+    """Both, and what a user does with them."""
 
     def __init__(self, transport, scheduler, surface):
         self.transport, self.scheduler, self._surface = transport, scheduler, surface
@@ -88,16 +89,19 @@ class Running:
 
 @asynccontextmanager
 async def default_cluster(
-    folder, documents, configuration=CONFIGURATION, flags=(), *, scheduler=BERTH, server=IN_MEMORY
+    folder, documents, configuration=CONFIGURATION, flags=(), *, scheduler=BERTH, server=THREADED
 ):
     """Sandbox with these objects, and scheduler, with further flags of its own: Berth, or another program."""
     kubeconfig, objects = folder / "kubeconfig", folder / "objects.json"
-    objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
     async with AsyncExitStack() as stack:
-        up = server.command(kubeconfig, f"--load={objects}", pod_groups=bool(flags))
-        sandbox = await Child.start("sandbox", up, folder / "sandbox.log")
-        stack.push_async_callback(sandbox.stop)
-        await sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
+        if server.threaded:
+            stack.enter_context(threaded_sandbox(kubeconfig, documents))
+        else:
+            objects.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+            up = server.command(kubeconfig, f"--load={objects}", pod_groups=bool(flags))
+            sandbox = await Child.start("sandbox", up, folder / "sandbox.log")
+            stack.push_async_callback(sandbox.stop)
+            await sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
         transport = Transport(load_endpoint(kubeconfig=str(kubeconfig)), max_connections=AT_ONCE + 2)
         stack.push_async_callback(transport.aclose)
         configured = folder / "scheduler.yaml"
