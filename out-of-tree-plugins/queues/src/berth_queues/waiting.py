@@ -47,7 +47,8 @@ class WaitingPod:
     @property
     def kind(self) -> Hashable:
         """Return what a queue's room for the pod depends on: equal for equal pods of a group, or of none."""
-        return self.namespace, self.queue, self.group, self.priority, frozenset(self.amounts.items())
+        amounts = frozenset(self.amounts.items())
+        return self.namespace, self.queue, self.group, self.priority, amounts, self.asked.claims
 
     def same(self, other: "WaitingPod") -> bool:
         """Return whether the other is the same pod as it was."""
