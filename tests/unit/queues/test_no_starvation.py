@@ -123,6 +123,7 @@ class Hour:
             books.promises,
             Budgets(),
             books.groups,
+            books.devices,
             books.entitlement(by_fair_share=self.by_fair_share),
             SYSTEM_CLUSTER_CRITICAL,
             reclaims=True,
