@@ -1,5 +1,5 @@
 # From the repository's root:
-#   docker build --file core/images/scheduler.Dockerfile --tag berth/scheduler:0.1.0 .
+#   docker build --file core/images/scheduler.Dockerfile --tag berth/scheduler:0.2.0 .
 FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS build
 ENV UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never
 RUN pip install --no-cache-dir uv==0.13.9

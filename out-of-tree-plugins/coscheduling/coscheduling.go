@@ -65,7 +65,7 @@ func newCoscheduling(writer *statusWriter) *coscheduling {
 	)
 	c.plugin = &berth.Plugin{
 		Name:      "coscheduling",
-		Version:   "0.1.0",
+		Version:   "0.2.0",
 		Arguments: c.arguments,
 
 		PreEnqueue: c.gate,

@@ -3,7 +3,7 @@ module berth.dev/out-of-tree-plugins/rack-aware
 go 1.26.0
 
 require (
-	berth.dev/plugin-sdk/go v0.1.0
+	berth.dev/plugin-sdk/go v0.2.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 )

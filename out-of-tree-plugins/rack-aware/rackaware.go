@@ -30,7 +30,7 @@ var arguments = berth.ArgumentsOf(settings{RackLabel: "topology.kubernetes.io/ra
 func plugin() *berth.Plugin {
 	return &berth.Plugin{
 		Name:            "rack-aware",
-		Version:         "0.1.0",
+		Version:         "0.2.0",
 		Arguments:       arguments,
 		ScorePlacements: scorePlacements,
 		PodFields:       []string{"/metadata/annotations", "/spec/schedulerName"},

@@ -39,7 +39,7 @@ export function loadAware(now: () => number = Date.now): Plugin {
 
   const plugin = definePlugin({
     name: "load-aware",
-    version: "0.1.0",
+    version: "0.2.0",
     arguments: settings(),
     podFields: POD_FIELDS,
     wantsPods: true,

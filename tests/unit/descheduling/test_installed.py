@@ -18,6 +18,7 @@ from berth.descheduling.eviction import Evicting, MoveResult
 from berth.descheduling.planner import plan
 from berth.simulation.running.options import SimulationOptions
 from tests.node_metrics import KIND, POD_KIND
+from tests.release.version import version
 from tests.unit.client.conftest import transport_to
 from tests.unit.descheduling.kit import NOW, policy
 from tests.unit.operator.rights import documents, granted, guarded
@@ -116,5 +117,5 @@ def test_the_component(tmp_path):
     named = {each.partition("=")[2] for each in container["args"] if "=" in each}
     assert files == named
     assert "--dry-run" in container["args"]
-    assert "berth/descheduler:0.1.0" == container["image"]
+    assert f"berth/descheduler:{version()}" == container["image"]
     assert objects["ServiceAccount"]["metadata"]["name"] == template["serviceAccountName"]

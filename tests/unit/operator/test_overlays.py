@@ -16,6 +16,7 @@ from berth.operator.definitions import plugin_definition, scheduler_definition
 from berth.operator.explain_api import PORT
 from berth.operator.rendering import SchedulerDefaults
 from berth.operator.rendering.names import SELECTED
+from tests.release.version import version
 from tests.unit.operator import kit
 
 KUSTOMIZE = Path(__file__).parents[3] / "kustomize"
@@ -135,7 +136,7 @@ def test_one_place_for_versions(tmp_path):
     """One file sets the version of every image, the schedulers' default included."""
     shutil.copytree(KUSTOMIZE, tmp_path / "k")
     file = tmp_path / "k" / "images" / "kustomization.yaml"
-    file.write_text(file.read_text().replace("newTag: 0.1.0", "newTag: 9.9.9"))
+    file.write_text(file.read_text().replace(f"newTag: {version()}", "newTag: 9.9.9"))
     found = images(built(str(tmp_path / "k" / "overlays" / "all-plugins")))
 
     assert {"9.9.9"} == {image.rpartition(":")[2] for image in found}
@@ -158,7 +159,7 @@ def test_plugins_component(tmp_path, name):
     (scheduler,) = of_kind(objects, "Scheduler")
     (plugin,) = of_kind(objects, "SchedulerPlugin")
     assert [{"name": name}] == scheduler["spec"]["plugins"]
-    assert (name, f"berth/{name}:0.1.0") == (plugin["metadata"]["name"], plugin["spec"]["image"])
+    assert (name, f"berth/{name}:{version()}") == (plugin["metadata"]["name"], plugin["spec"]["image"])
 
 
 def test_users_patch(tmp_path):
@@ -294,7 +295,7 @@ def test_strategy_has_a_type():
 def test_base_alone():
     """The base names images with their versions: applied alone it starts what an overlay would."""
     names = ("operator", "scheduler", "descheduler")
-    assert images(built(str(KUSTOMIZE / "base"))) == {f"berth/{name}:0.1.0" for name in names}
+    assert images(built(str(KUSTOMIZE / "base"))) == {f"berth/{name}:{version()}" for name in names}
 
 
 def test_all_namespaces(tmp_path):

@@ -7,10 +7,11 @@ import yaml
 
 from tests.release import chart
 from tests.release.manifests import kustomized
+from tests.release.version import version
 
 helm = pytest.importorskip("helm_python", reason="Helm's library has no wheel for this machine")
 
-VERSION = "0.1.0"
+VERSION = version()
 
 
 @pytest.fixture(scope="module")

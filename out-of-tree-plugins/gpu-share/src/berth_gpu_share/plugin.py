@@ -80,7 +80,7 @@ class GpuShare(Plugin):
     """Share GPUs between pods."""
 
     name = "gpu-share"
-    version = "0.1.0"
+    version = "0.2.0"
     reasons = (
         Reason("node(s) had no GPU", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),
         Reason("node(s) had a GPU model that the pod doesn't allow", Code.UNSCHEDULABLE_AND_UNRESOLVABLE),

@@ -73,7 +73,7 @@ class HttpExtender(Plugin):
     """Ask one extender for each profile that uses the plugin."""
 
     name = "http-extender"
-    version = "0.1.0"
+    version = "0.2.0"
     events = tuple(EventInterest(kind, ANYTHING) for kind in KINDS)
     wants_pods = False
     score_needs_feasible = True

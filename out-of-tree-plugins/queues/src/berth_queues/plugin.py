@@ -69,7 +69,7 @@ class Queues(Plugin):
     """Divide the cluster among queues: whose pods are next, which have to wait, and which have to leave."""
 
     name = "queues"
-    version = "0.1.0"
+    version = "0.2.0"
     arguments = Settings
     events = (EventInterest("Pod", (Action.DELETE, Action.UPDATE_POD_SCALE_DOWN)),)
     pod_fields = (

@@ -45,7 +45,7 @@ public final class DataLocality
   @Override
   public Traits traits() {
     return Traits.named("data-locality")
-        .version("0.1.0")
+        .version("0.2.0")
         .arguments(arguments)
         .watch(Dataset.KIND)
         .events(
