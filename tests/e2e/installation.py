@@ -197,10 +197,11 @@ class Installation:
     def until(self, claim, what, seconds=PATIENCE_SECONDS):
         """Look until the claim holds, and give its value; what did not come about is said with the logs."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        while (began := time.monotonic()) < deadline:
             if found := claim():
                 return found
-            time.sleep(LOOK_SECONDS)
+            # A look that starts kubectl takes most of a core, which what is waited for needs.
+            time.sleep(max(LOOK_SECONDS, 2 * (time.monotonic() - began)))
         raise AssertionError(f"not in time: {what}\n{self.logs()}")
 
     def logs(self):

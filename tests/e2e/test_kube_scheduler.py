@@ -78,6 +78,8 @@ async def test_same_words(tmp_path):
         folder.mkdir()
     theirs, *their_writes = await look_at_all(folders[0], JSON, scheduler=(kube_scheduler(),))
     ours, *our_writes = await look_at_all(folders[1], JSON)
+    # Berth says why a plugin keeps a pod out of the queue (kubernetes/kubernetes#142330).
+    ours.first.pop("missing-device", None)
 
     assert theirs.first == ours.first
     assert theirs.nominated == ours.nominated
