@@ -129,7 +129,7 @@ def test_given_up_as_the_handshake_ends(loop, contexts, monkeypatch):
 @pytest.mark.parametrize("direction", ["from_outer", "from_inner"])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_cut_at_each_byte_of_the_handshake(loop, direction, contexts):
-    """Closed or reset, it is the error of that connection: nothing was sent, and the next one opens."""
+    """Closed or reset, it is the error of that connection: nothing was sent, and later ones open."""
 
     async def body():
         after, opened = 0, False
@@ -146,7 +146,8 @@ def test_cut_at_each_byte_of_the_handshake(loop, direction, contexts):
             while not opened:
                 after += 1
                 opened = await attempt(cut)
-                (await open_connection(endpoint)).abort()
+                if opened or not after % 16:
+                    (await open_connection(endpoint)).abort()
                 await closed_again(before)
         return after
 
