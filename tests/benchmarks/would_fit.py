@@ -38,6 +38,8 @@ ITS_GROUPS = 3
 """Of four clusters by chance, the one that is of pod groups."""
 GANGS_SECONDS = 8.0
 """A gang that has no place is tried again and again; virtual time in which it is some times."""
+LATE_SECONDS = 600.0
+"""A pod for which hints miss an event is tried again after five minutes; virtual time in which it is."""
 STRATEGY = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
 MOST_ALLOCATED = {"name": "NodeResourcesFit", "args": {"scoringStrategy": STRATEGY}}
 FULLEST = {
@@ -195,5 +197,6 @@ def drawn_alone(seed, folder):
     ]
     models = read_cluster([written(folder / f"s{seed}.json", *others)]).of(Node).values()
     shapes = [AddableNode(f"shape-{i}", renamed(each, f"shape-{i}"), MOST) for i, each in enumerate(models)]
-    options = SimulationOptions(load(json.dumps(cluster_drawn.configuration)), seed=seed)
+    loaded = load(json.dumps(cluster_drawn.configuration))
+    options = SimulationOptions(loaded, seed=seed, max_seconds=LATE_SECONDS)
     return cluster, pods, shapes, without_post_filter(options)
