@@ -10,7 +10,6 @@ import gc
 import time
 import tracemalloc
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from berth.objects.pods import pod_template
 from berth.snapshot import bounded_cache
@@ -22,22 +21,14 @@ LITTLE = {"calls": 400, "bytes": 4_000, "memory": 200_000, "kept": 200_000}
 """Work that is less from n to 4n says nothing about growth."""
 FEW = 80
 """The least that is counted: fixed costs matter below."""
-BY_SIZE = {"memory", "kept"}
-"""Measures of which tables that double in steps are a part: the difference of two sizes says little."""
-
-
-class Work(NamedTuple):
-    """What a step took."""
-
-    calls: int
-    bytes: int
-    memory: int
-    kept: int
+WORK = ("calls", "bytes")
+MEMORY = ("memory", "kept")
+"""Tables that double in steps are a part of it: the difference of two sizes says little."""
 
 
 def memory_of(step):
     """How many bytes more than before are in use at most, and once the step's result is dropped."""
-    gc.collect()
+    gc.collect(1)  # Older garbage was not traced: its end counts nowhere.
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
@@ -69,9 +60,19 @@ def counting_bytes(found):
         bounded_cache._encode, pod_template._encode = before
 
 
+def memory(row, n):
+    """The memory of each stage at that size."""
+    return {stage: memory_of(step) for stage, step in row.stages(n).items()}
+
+
+def once(row, n):
+    """Take each stage once: what is remembered of such objects is known then, as it is at other sizes."""
+    for step in row.stages(n).values():
+        step()
+
+
 def work(row, n):
-    """The work of each stage at that size."""
-    memory = {stage: memory_of(step) for stage, step in row.stages(n).items()}
+    """The calls of each stage at that size, and the bytes that it writes, where it was taken before."""
     found = {}
     for stage, step in row.stages(n).items():
         written = []
@@ -79,23 +80,24 @@ def work(row, n):
             number = calls(step)
         if stage == "message":
             written.append(step())
-        found[stage] = Work(number, sum(written), *memory[stage])
+        found[stage] = (number, sum(written))
     return found
 
 
 def growths(row, n):
     """By stage and measure, how many times as much an entry costs from 2n to 4n as from n to 2n."""
-    one, two, four = (work(row, size) for size in (n, 2 * n, 4 * n))
+    small, one = memory(row, n), work(row, n)
+    once(row, 2 * n)
+    two = work(row, 2 * n)
+    large, four = memory(row, 4 * n), work(row, 4 * n)
     found = {}
     for stage in one:
-        for measure, little in LITTLE.items():
-            few, more, most = (getattr(each[stage], measure) for each in (one, two, four))
-            if measure in BY_SIZE and most >= little:
-                found[stage, measure] = most / 4 / max(few, little / 4)
-            elif measure not in BY_SIZE and most - few >= little and more > few:
-                found[stage, measure] = (most - more) / 2 / (more - few)
-            else:
-                found[stage, measure] = 1.0
+        for measure, few, more, most in zip(WORK, one[stage], two[stage], four[stage], strict=True):
+            grows = most - few >= LITTLE[measure] and more > few
+            found[stage, measure] = (most - more) / 2 / (more - few) if grows else 1.0
+        for measure, few, most in zip(MEMORY, small[stage], large[stage], strict=True):
+            little = LITTLE[measure]
+            found[stage, measure] = most / 4 / max(few, little / 4) if most >= little else 1.0
     return found
 
 

@@ -110,8 +110,8 @@ def test_pods_unlike_each_other_leave_a_bounded_amount(shape, cluster):
     cluster.schedule(waiting(**PODS[shape](3)))
 
     def generations():
-        for i in range(10):
-            cluster.schedule(waiting(**PODS[shape](300 + i)))
+        for i in range(3):
+            cluster.schedule(waiting(**PODS[shape](550 + i)))
 
     assert kept_bytes(generations, enough=MAX_KEPT) < MAX_KEPT
 

@@ -1,28 +1,22 @@
 """How much a piece of code works and what it keeps, in numbers that no other process changes."""
 
+import cProfile
 import gc
-import sys
 import tracemalloc
 from collections.abc import Callable
 
 
 def calls(work: Callable[[], object]) -> int:
     """Count the Python and C functions that `work` calls, none of them for what earlier work left behind."""
-    count = 0
-
-    def note(_frame, event, _argument):
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    before = sys.getprofile()
+    profile = cProfile.Profile(subcalls=False)
     gc.disable()  # Collecting would call finalizers of other tests' objects.
-    sys.setprofile(note)
+    profile.enable()
     try:
         work()
     finally:
-        sys.setprofile(before)
+        profile.disable()
         gc.enable()
-    return count
+    return sum(each.callcount for each in profile.getstats())
 
 
 TIMES = 3
@@ -36,7 +30,7 @@ def kept_bytes(work: Callable[[], object], *, enough: float = 0, times: int = TI
     Once is for work that keeps other things the next time. NumPy's arrays count. Caches that `work` fills for
     the first time count, too: run it once before.
     """
-    gc.collect()
+    gc.collect(1)  # Older garbage was not traced: its end counts nowhere.
     tracemalloc.start()
     try:
         least = _kept_once(work)
