@@ -126,9 +126,9 @@ class Witness:
 class FaultyCluster:
     """The processes, and what the API server says without a proxy in between."""
 
-    def __init__(self, folder, proxy, witness, *, real=False, kubelets=False):
+    def __init__(self, folder, proxy, witness, *, real=False, kubelets=False, release=""):
         self.folder, self.proxy, self.witness = folder, proxy, witness
-        self.real, self.kubelets = real, kubelets
+        self.real, self.kubelets, self.release = real, kubelets, release
         self.schedulers, self.surfaces = {}, {}
         self.sandbox = None
         self.command = (program("berth"), "scheduler")
@@ -142,6 +142,7 @@ class FaultyCluster:
         kept = ("--real",) if self.real else ("--data-file", str(self.folder / "data"))
         run_pods = "--kubelets" if self.kubelets else "--no-kubelets"
         command = [program("berth"), "sandbox", "up", run_pods, "--kubeconfig", str(kubeconfig), *kept]
+        command += [f"--release={self.release}"] if self.release else []
         self.sandbox = await Child.start("sandbox", command, self.folder / "sandbox.log")
         await self.sandbox.wait_for(kubeconfig, PATIENCE_SECONDS)
         await self.proxy.ask("target", kubeconfig=str(kubeconfig))
@@ -281,11 +282,11 @@ class FaultyCluster:
 
 
 @asynccontextmanager
-async def faulty_cluster(folder, *, room, seed=0, real=False, kubelets=False):
+async def faulty_cluster(folder, *, room, seed=0, real=False, kubelets=False, release=""):
     """An API server, a proxy before it and a witness beside it; schedulers are the test's to start."""
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(FaultProxy.started(seed))
-        cluster = FaultyCluster(folder, proxy, Witness(room), real=real, kubelets=kubelets)
+        cluster = FaultyCluster(folder, proxy, Witness(room), real=real, kubelets=kubelets, release=release)
         stack.push_async_callback(cluster.stop)
         await cluster.start_sandbox()
         await stack.enter_async_context(cluster.watched())

@@ -1,4 +1,4 @@
-"""Two schedulers with the plugin queues, the leader killed at each step: no pod is evicted in vain."""
+"""Groups that take back what others borrowed, in real processes: no pod is evicted in vain."""
 
 import json
 import os
@@ -31,6 +31,13 @@ kind: PluginList
 plugins:
 - {{name: queues, address: "unix:{socket}", extensionPoints: [queueSort, filter, postFilter, reserve]}}
 """
+GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/a/podgroups"
+GANG = {
+    "apiVersion": "scheduling.k8s.io/v1beta1",
+    "kind": "PodGroup",
+    "metadata": {"name": "gang", "namespace": "a"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+}
 MIN = {"a": 16, "b": 8}
 BORROWED = 6
 """How many pods of two cores make room for the three of four cores."""
@@ -39,16 +46,16 @@ BORROWED = 6
 class Replica:
     """A scheduler and its plugin, started and killed together."""
 
-    def __init__(self, cluster, name, folder):
-        self.cluster, self.name, self.folder = cluster, name, folder
+    def __init__(self, cluster, name, folder, watched=WATCHED):
+        self.cluster, self.name, self.folder, self.watched = cluster, name, folder, watched
         self.plugin = None
 
-    async def start(self):
+    async def start(self, *flags):
         socket, listed = self.folder / f"{self.name}.sock", self.cluster.folder / f"{self.name}-plugins.yaml"
         listed.write_text(LIST.format(socket=socket))
-        command = [program("berth-queues"), "--address", f"unix:{socket}", "--kinds", *WATCHED]
+        command = [program("berth-queues"), "--address", f"unix:{socket}", "--kinds", *self.watched]
         self.plugin = await Child.start(self.name, command, self.cluster.log(f"{self.name}-queues"))
-        await self.cluster.start_scheduler(self.name, f"--plugins={listed}", elect=True, rest=PROFILE)
+        await self.cluster.start_scheduler(self.name, f"--plugins={listed}", *flags, elect=True, rest=PROFILE)
 
     async def kill(self):
         os.kill(self.plugin.pid, signal.SIGKILL)
@@ -108,6 +115,13 @@ STEPS = {
 
 async def crowded(cluster):
     """Three nodes full of pods of b, which borrows what a leaves."""
+    await divided(cluster)
+    group = written("PodGroup", "a", "gang", {"minMember": 3})
+    await create(cluster, OBJECTS.format("a", "podgroups"), group)
+
+
+async def divided(cluster):
+    """Three nodes, and quotas for a and b."""
     for kind in KINDS:
         document = yaml.safe_load(kind.read_text(encoding="utf-8"))
         await create(cluster, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", document)
@@ -118,8 +132,6 @@ async def crowded(cluster):
         await create(cluster, "/api/v1/namespaces", namespace)
         quota = written("ElasticQuota", name, "quota", {"min": {"cpu": least}})
         await create(cluster, OBJECTS.format(name, "elasticquotas"), quota)
-    group = written("PodGroup", "a", "gang", {"minMember": 3})
-    await create(cluster, OBJECTS.format("a", "podgroups"), group)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -159,6 +171,32 @@ async def _reclaim(cluster, replicas, step):
     await leader.start()
     await cluster.until(lambda: len(placed(cluster, "a")) == 3, "the group is placed")
     await cluster.until(lambda: leaving(cluster) == BORROWED == 12 - len(placed(cluster, "b")), "b ended")
+
+
+async def test_a_group_that_is_queued_as_a_unit(tmp_path):
+    """From 1.37 on the plugin proposes for the group as a whole; just the pods leave that it needs."""
+    with tempfile.TemporaryDirectory(prefix="berth-") as sockets:
+        async with faulty_cluster(tmp_path, room=110, kubelets=True, release="1.37") as cluster:
+            await divided(cluster)
+            replica = Replica(cluster, "one", Path(sockets), ("ElasticQuota", "PodGroup/v1beta1"))
+            try:
+                await replica.start("--release=1.37", "--feature-gates=GenericWorkload=true")
+                await cluster.ready(replica.name)
+                for number in range(12):
+                    await create(cluster, "/api/v1/namespaces/b/pods", pod("b", f"b{number}", 2))
+                await cluster.until(lambda: len(placed(cluster, "b")) == 12, "b has borrowed")
+                await create(cluster, GROUPS, GANG)
+                for number in range(3):
+                    member = pod("a", f"a{number}", 4)
+                    member["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+                    await create(cluster, "/api/v1/namespaces/a/pods", member)
+                await cluster.until(lambda: len(placed(cluster, "a")) == 3, "the group is placed")
+            finally:
+                await replica.plugin.stop()
+
+            assert 12 - BORROWED == len(placed(cluster, "b"))
+            found = f"pod group preemption: found a placement for podgroup, preempting {BORROWED} victims"
+            assert found in cluster.log(replica.name).read_text()
 
 
 def cores(document):
