@@ -49,7 +49,7 @@ class _Exactly(msgspec.Struct, rename="camel"):
 
     @property
     def devices(self) -> int:
-        """Return how many count: none for an administrator, whom others' devices are shown."""
+        """Return how many count: none for an administrator, who sees the devices of others."""
         if self.admin_access:
             return 0
         return MOST_OF_A_CLAIM if self.allocation_mode == ALL else min(max(0, self.count), MOST_OF_A_CLAIM)

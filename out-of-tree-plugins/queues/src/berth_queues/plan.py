@@ -350,7 +350,7 @@ class _Search:
         return list(self.gone.values())
 
     def _may_stay(self, unit: Sequence[Holding]) -> bool:
-        """Restore pods beside whom nodes and queue have room for all pods; whether they have."""
+        """Restore pods if nodes and queue have room for them beside all others; return whether they have."""
         nothing = dict.fromkeys(self.asked, 0)
         nodes = {each.node_name for each in unit} & self.places.keys()
         if not all(self.places[name].fits(nothing, unit) for name in nodes):

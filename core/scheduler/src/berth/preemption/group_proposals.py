@@ -28,7 +28,7 @@ class GroupProposals(msgspec.Struct, frozen=True):
     async def run(
         self, request: GroupPreemptionRequest, proposals: Sequence[Sequence[PodInfo]]
     ) -> PodGroupPostFilterResult:
-        """Have the first victims evicted without whom the group fits, or say why not without the last.
+        """Have the first victims evicted without which the group fits, or say why not without the last.
 
         All plugins are asked about the group, the one that proposes it too. Cost: an attempt at the group for
         each proposal. Raises: OverBudgetError.
