@@ -199,11 +199,16 @@ async def conditions_change(arena):
         await together(arena.patch("Pod", name, change, "status", strategic=True) for name in made)
 
 
+def alone_of(name):
+    """A resource that no node has, and no other pod asks for."""
+    amounts = {f"example.com/{name}": "1"}
+    return {"requests": amounts, "limits": amounts}
+
+
 async def events(arena):
     """Events about pods that wait, and pods that fail for a reason of their own, so that each has events."""
     await arena.write_all(
-        pod(name, container={"resources": {"requests": {f"example.com/{name}": "1"}}})
-        for name in names("failing", MANY // 2)
+        pod(name, container={"resources": alone_of(name)}) for name in names("failing", MANY // 2)
     )
     for number in count():
         about = {"kind": "Pod", "namespace": "default", "name": f"failing-{number % 1_000}"}
