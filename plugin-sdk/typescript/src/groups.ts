@@ -46,7 +46,10 @@ export function podGroupPostFilter(
         const answer = ask("podGroupPostFilter", () => {
           const none = `${plugin.name} makes no room`;
           const group = groupOf(request.group);
-          return atOnce("podGroupPostFilter", plugin.podGroupPostFilter?.(group, pod, nodes, verdicts) ?? none);
+          return atOnce(
+            "podGroupPostFilter",
+            plugin.podGroupPostFilter?.(group, pod, nodes, verdicts) ?? none,
+          );
         });
         if (!Array.isArray(answer))
           return { generation, status: packStatus(statusOf(answer)), proposals: [] };
