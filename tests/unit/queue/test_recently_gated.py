@@ -1,7 +1,8 @@
 """How soon pods say what they wait for, and which never do."""
 
 from berth.queue.recently_gated import PATIENCE_SECONDS
-from tests.unit.queue.kit import a_bench
+from tests.unit.queue.kit import a_bench, a_pod
+from tests.unit.queue.test_queued_groups import a_stage
 
 
 def a_telling_bench():
@@ -47,3 +48,38 @@ def test_nothing_is_kept_of_pods_that_said_so():
     after(bench, PATIENCE_SECONDS)
 
     assert {} == bench.queue._recently_gated._since
+
+
+def test_nothing_is_kept_of_pods_that_went():
+    """Nothing is flushed where another replica leads, for as long as it does."""
+    bench, _ = a_telling_bench()
+    for number in range(100):
+        bench.queue.delete(bench.add(f"p{number}", gates=["Gates"]))
+
+    assert {} == bench.queue._recently_gated._since
+
+
+def test_a_pod_of_no_group_that_is_let_go():
+    """Where groups are queued as units, too: it is looked for among those that wait for their group."""
+    told = []
+    stage = a_stage(still_gated=told.append)
+    stage.queue.flush()
+    pod = stage.bench.add("a", gates=["Gates"])
+    stage.bench.update(pod, a_pod("a"))
+    after(stage.bench, PATIENCE_SECONDS)
+
+    assert [] == [each for each in told if each]
+    assert ["a"] == stage.bench.pop_names()
+
+
+def test_nothing_is_kept_of_groups_that_went():
+    """A group that a plugin held back is forgotten with its last pod, or with its object."""
+    stage = a_stage(is_open=False)
+    first, second = stage.add_group("g"), stage.add_group("h")
+    stage.add("a", group="g")
+    (pod,) = stage.add("b", group="h")
+    stage.remove_group(first)
+    stage.queue.delete(pod)
+    stage.remove_group(second)
+
+    assert ["default/a"] == list(stage.queue._recently_gated._since)

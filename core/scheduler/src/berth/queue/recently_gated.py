@@ -31,6 +31,10 @@ class RecentlyGated:
         if len(self._since) == 1:
             self._wake()
 
+    def forget(self, key: str) -> None:
+        """Drop a record that leaves the queue: a replica that does not lead has nothing flushed."""
+        self._since.pop(key, None)
+
     def next_time(self) -> float:
         """When the next one has waited long enough. Units: seconds of the monotonic clock."""
         first = next(iter(self._since.values()), None)

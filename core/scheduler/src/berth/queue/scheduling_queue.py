@@ -223,6 +223,7 @@ class SchedulingQueue(QueueContents):
         """Take a pod out, wherever it waits; one in flight stays in flight."""
         self.nominator.delete(pod)
         self._sort_keys.forget(pod)
+        self._recently_gated.forget(pod.key)
         record = self._sub_queues.remove(pod.key)
         if record is None and self.groups is not None:
             record = self.groups.remove(pod)

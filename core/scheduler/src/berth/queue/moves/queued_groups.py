@@ -94,7 +94,8 @@ class QueuedGroups:
 
     def is_incomplete(self, record: QueuedPodInfo) -> bool:
         """Whether the pod waits for its group; then its record says for what."""
-        if self._incomplete.get(_group_of(record), {}).get(record.key) is not record:
+        key = group_of(record.pod)
+        if key is None or self._incomplete.get(key, {}).get(record.key) is not record:
             return False
         record.gating_message = self.lacks(record)
         return True
@@ -144,7 +145,10 @@ class QueuedGroups:
         place = self._sub_queues.place_of(entity)
         self._sub_queues.remove(entity.key)
         change()
-        return bool(entity.members) and self._sub_queues.put_back(entity, place, self._pod_added)
+        if not entity.members:
+            self._recently.forget(entity.key)
+            return False
+        return self._sub_queues.put_back(entity, place, self._pod_added)
 
     @staticmethod
     def _leave(apart: Apart, record: QueuedPodInfo) -> bool:
