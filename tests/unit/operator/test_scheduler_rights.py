@@ -85,7 +85,22 @@ def cluster_objects():
         volumes.storage_class("made", "csi.example.com"),
         devices.device_class(extendedResourceName="example.com/gpu"),
     ]
-    claims = [volumes.claim("disk", "local"), volumes.claim("later", "made"), devices.claim("first", "a")]
+    # Claims with opaque parameters are written as a whole, others patched.
+    configured = devices.claim("configured", "b")
+    configured["spec"]["devices"]["config"] = [
+        {
+            "opaque": {
+                "driver": devices.DRIVER,
+                "parameters": {"apiVersion": "gpu.example.com/v1", "kind": "Gpu"},
+            }
+        }
+    ]
+    claims = [
+        volumes.claim("disk", "local"),
+        volumes.claim("later", "made"),
+        devices.claim("first", "a"),
+        configured,
+    ]
     supply = [
         volumes.volume("free", "5Gi", "n0"),
         devices.slice_of("n0", "a", "b"),
@@ -113,10 +128,15 @@ async def test_enough_and_none_to_spare(tmp_path):
         admin = tmp_path / "kubeconfig"
         async with running(run(settings, stop), stop), volumes.controlled(admin, sandbox):
             sandbox.load(
-                [volumes.pod("static", "disk"), volumes.pod("dynamic", "later"), devices.pod("a", "first")]
+                [
+                    volumes.pod("static", "disk"),
+                    volumes.pod("dynamic", "later"),
+                    devices.pod("a", "first"),
+                    devices.pod("b", "configured"),
+                ]
             )
             sandbox.load([pod("ambiguous"), devices.pod("extended", **{"example.com/gpu": "1"})])
-            expected = {"static", "dynamic", "a", "ambiguous", "extended"}
+            expected = {"static", "dynamic", "a", "b", "ambiguous", "extended"}
             await eventually(lambda: expected <= bound_pods(sandbox))
             await fails(sandbox, admin, ledger)
             await preempts(sandbox)

@@ -1,8 +1,14 @@
 """How soon pods say what they wait for, and which never do."""
 
+from msgspec.structs import replace
+
+from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
+from berth.objects.pods.pod import POD_SCHEDULED, PodCondition, PodStatus
 from berth.queue.recently_gated import PATIENCE_SECONDS
-from tests.unit.queue.kit import a_bench, a_pod
+from tests.unit.queue.kit import Gates, a_bench, a_pod
 from tests.unit.queue.test_queued_groups import a_stage
+
+CONDITIONS = (POD_SCHEDULED, "Ready")
 
 
 def a_telling_bench():
@@ -83,3 +89,17 @@ def test_nothing_is_kept_of_groups_that_went():
     stage.remove_group(second)
 
     assert ["default/a"] == list(stage.queue._recently_gated._since)
+
+
+def test_what_was_said_brings_no_pod_back():
+    """The pod's own condition is no event to it while it is held back; another condition is."""
+    gate = Gates(events=[ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)])
+    bench = a_bench([gate])
+    pod = bench.add("a", gates=["Gates"])
+    said, ready = (replace(pod, status=PodStatus(conditions=(PodCondition(each),))) for each in CONDITIONS)
+    asked = gate.asked
+    bench.update(pod, said)
+    assert asked == gate.asked
+    bench.update(said, ready)
+
+    assert asked + 1 == gate.asked

@@ -5,7 +5,7 @@ Source: pkg/scheduler/framework/api_calls/pod_status_patch.go syncStatus (Kubern
 
 from datetime import UTC, datetime
 
-from berth.objects.pods.pod import Pod, PodCondition
+from berth.objects.pods.pod import POD_SCHEDULED, Pod, PodCondition
 
 
 def held(pod: Pod, kind: str) -> PodCondition | None:
@@ -33,7 +33,7 @@ def status_changes(pod: Pod, condition: PodCondition | None, nominated_node_name
 def unscheduled(pod: Pod, reason: str, message: str, now: float) -> PodCondition:
     """PodScheduled=False, for that reason. Units: now in seconds since the epoch."""
     return PodCondition(
-        type="PodScheduled",
+        type=POD_SCHEDULED,
         status="False",
         reason=reason,
         message=message,

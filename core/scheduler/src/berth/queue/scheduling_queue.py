@@ -26,7 +26,12 @@ from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_POP_FROM_BACKOFF, ClusterEvent
 from berth.framework.mirrors.group_trees import GroupTrees
 from berth.framework.ports.background import Background
-from berth.framework.queueing.object_events import UNSPLIT, UnassignedPodEvents, pod_events
+from berth.framework.queueing.object_events import (
+    UNSPLIT,
+    UnassignedPodEvents,
+    only_says_why,
+    pod_events,
+)
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo, SortKey
 from berth.framework.status import failed
 from berth.objects.pods.pod import Pod
@@ -210,7 +215,9 @@ class SchedulingQueue(QueueContents):
             self._gates.check_key(entity)
         elif entity.key in sub_queues.pool:
             sub_queues.pool.put(entity.key, entity)
-            self._notify(self._moved_by_own_update(entity, old, new))
+            # What was written of a gated pod, as `still_gated` has it, must not bring it back.
+            if not (entity.gated and only_says_why(old, new)):
+                self._notify(self._moved_by_own_update(entity, old, new))
 
     def _add_unknown(self, pod: Pod) -> None:
         if self.groups is None or group_of(pod) is None:

@@ -6,9 +6,11 @@ Source: pkg/scheduler/framework/events.go PodSchedulingPropertiesChange, NodeSch
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from berth.framework.cluster_event import ActionType, ClusterEvent, EventResource
 from berth.objects.node import Amount, Node
-from berth.objects.pods.pod import Pod
+from berth.objects.pods.pod import POD_SCHEDULED, Pod
 from berth.objects.pods.pod_requests import pod_requests
 from berth.objects.quantity import milli, nanos
 
@@ -55,6 +57,18 @@ def pod_events(
     resource = EventResource.ASSIGNED_POD if new.node_name else unassigned
     found = [ClusterEvent(resource, action) for action in _pod_actions(old, new, by_pod=resizes_count_by_pod)]
     return found or [ClusterEvent(resource, ActionType.UPDATE)]
+
+
+def only_says_why(old: Pod, new: Pod) -> bool:
+    """Whether the pod's condition PodScheduled alone has changed, in which a scheduler says why it waits."""
+    return old.template is new.template and _without_its_reason(old) == _without_its_reason(new)
+
+
+def _without_its_reason(pod: Pod) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, resource_version="")
+    conditions = tuple(each for each in pod.status.conditions if each.type != POD_SCHEDULED)
+    status = msgspec.structs.replace(pod.status, conditions=conditions)
+    return msgspec.structs.replace(pod, metadata=metadata, status=status)
 
 
 def _pod_actions(old: Pod, new: Pod, *, by_pod: bool) -> Iterator[ActionType]:

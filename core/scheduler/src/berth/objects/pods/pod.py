@@ -12,6 +12,9 @@ from berth.objects.api_object import ApiObject, Int64, ObjectMeta, ShortText, Ty
 from berth.objects.pods.pod_spec import PodSpec, ResourceAmounts, Resources
 from berth.objects.pods.pod_template import PodTemplate, interned
 
+POD_SCHEDULED = "PodScheduled"
+"""The condition in which a scheduler says whether the pod has a node, and why not."""
+
 
 class PodCondition(ApiObject, frozen=True):
     """One condition of the pod's status."""
