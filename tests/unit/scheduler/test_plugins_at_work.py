@@ -110,16 +110,16 @@ class SchedulerAtWork:
         return {each["type"]: (each["status"], each["reason"]) for each in answer["conditions"]}
 
     def unscheduled(self, name):
-        """Reason and message of the pod's condition PodScheduled."""
+        """Reason and message of the pod's condition PodScheduled, both empty while it has none."""
         documents = [entry.decode() for entry in self.sandbox.store.collection("pods").entries()]
-        (found,) = [
-            condition
+        found = [
+            (condition["reason"], condition["message"])
             for each in documents
             if each["metadata"]["name"] == name
             for condition in each.get("status", {}).get("conditions") or ()
             if condition["type"] == "PodScheduled"
         ]
-        return found["reason"], found["message"]
+        return found[0] if found else ("", "")
 
     def notes(self, *reasons):
         """What events say for these reasons."""
@@ -196,7 +196,7 @@ def long_backoff(monkeypatch):
 
 
 async def failed(cluster, names):
-    """Wait until there is an event of a failed attempt at each of these pods."""
+    """Wait until each of these pods has a condition, and an event of a failed attempt."""
     events = cluster.sandbox.store.collection("events")
 
     def missing():
@@ -204,7 +204,7 @@ async def failed(cluster, names):
         about = [each.get("regarding") or each["involvedObject"] for each in documents]
         return set(names) - {each["name"] for each in about}
 
-    await eventually(lambda: not missing())
+    await eventually(lambda: not missing() and all(any(cluster.unscheduled(name)) for name in names))
 
 
 @reports(
