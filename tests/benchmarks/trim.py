@@ -24,7 +24,7 @@ TURNS = 10
 
 
 def run(options):
-    """Each way so many times, one after the other, on one core."""
+    """Each way that number of times, one after the other, on one core."""
     core = Core.of(options.nodes or NODES, options.placed or PLACED)
     template = pod_template()
     collect_seldom()

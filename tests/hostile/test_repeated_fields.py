@@ -78,7 +78,7 @@ def sizes(value, path=()):
 
 
 def documents(row, n):
-    """All objects of a row with so many entries."""
+    """All objects of a row with this many entries."""
     if row.kind == "Pod":
         return [pod_document("asked", **row.entry(n))]
     written = row.entry(n)

@@ -30,7 +30,7 @@ async def create_groups(requests, operation):
 
 
 async def wait_for_groups(requests, operation, timeout_seconds):
-    """Wait until the namespace has so many PodGroups. Raises: PerfError; ClientError."""
+    """Wait until the namespace has this many PodGroups. Raises: PerfError; ClientError."""
     wanted = operation["count"] or 0
     try:
         async with asyncio.timeout(timeout_seconds):

@@ -88,7 +88,7 @@ class Workload:
         return replace(self, parameters={**self.parameters, **smaller}, shortened=f"1/{divisor:g}")
 
     def capped(self, pods):
-        """The workload with at most so many pods by one operation, in whole groups."""
+        """The workload with at most this many pods by one operation, in whole groups."""
         counts = {}
         for operation in self.operations:
             name, per_group = operation["countParam"], operation["countMultiplierParam"]

@@ -19,7 +19,7 @@ def names(prefix, number):
 
 
 async def together(calls):
-    """Await so many at a time."""
+    """Await this many at a time."""
     waiting = iter(calls)
     while several := list(islice(waiting, AT_ONCE)):
         await asyncio.gather(*several)

@@ -121,7 +121,7 @@ def alternative(n):
 
 
 def configuration(n, **more):
-    """A configuration for so many requests."""
+    """A configuration for this many requests."""
     return opaque(size=n, requests=[f"r{i}" for i in range(n)], **more)
 
 

@@ -65,7 +65,7 @@ GANG_PODS = {
 
 
 def test_pods_of_groups(tmp_path):
-    """There are so many of each group; a smaller workload has fewer groups, each as large as before."""
+    """There are this many of each group; a smaller workload has fewer groups, each as large as before."""
     waiting = operation("waitForPodGroups", namespace="ns", countParam="$groups")
     test = a_test(GROUPS, waiting, GANG_PODS, workload={"params": {"groups": 20, "each": 4}})
     (found,) = read_tree(written(tmp_path, test))

@@ -168,7 +168,7 @@ def test_a_sample_holds_until_the_next():
     """Means are over time, not over samples."""
     found = summarized([QueueSample(0.0, state(2)), QueueSample(30.0, state(6)), QueueSample(40.0, state(0))])
 
-    assert (3.0, 6) == (found["a"].resources["cpu"].used, found["a"].resources["cpu"].most_used)
+    assert (3.0, 6) == (found["a"].resources["cpu"].used, found["a"].resources["cpu"].max_used)
 
 
 def test_samples_are_bounded(monkeypatch):

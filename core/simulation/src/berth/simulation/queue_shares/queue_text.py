@@ -65,11 +65,11 @@ def _has_pods(queue: QueueSummary) -> bool:
 
 def _amounts(resource: str, has: QueueAmounts) -> tuple[str, ...]:
     """The cells below AMOUNTS."""
-    quota, most_used, most_borrowed = (
-        amount(resource, value) for value in (has.quota, has.most_used, has.most_borrowed)
+    quota, max_used, max_borrowed = (
+        amount(resource, value) for value in (has.quota, has.max_used, has.max_borrowed)
     )
     used, share, borrowed = (_mean(resource, value) for value in (has.used, has.fair_share, has.borrowed))
-    return quota, used, most_used, share, borrowed, most_borrowed
+    return quota, used, max_used, share, borrowed, max_borrowed
 
 
 def _mean(resource: str, value: float) -> str:

@@ -53,10 +53,10 @@ class QueueAmounts(msgspec.Struct, rename="camel", frozen=True):
     quota: int
     """At the end."""
     used: float
-    most_used: int
+    max_used: int
     fair_share: float
     borrowed: float
-    most_borrowed: int
+    max_borrowed: int
 
 
 class QueueSummary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
@@ -144,8 +144,8 @@ def _over_time(name: str, seen: Sequence[tuple[QueueState, float]]) -> QueueAmou
     return QueueAmounts(
         quota=seen[-1][0].quota.get(name, 0),
         used=mean(lambda state: state.used.get(name, 0)),
-        most_used=max(state.used.get(name, 0) for state, _ in seen),
+        max_used=max(state.used.get(name, 0) for state, _ in seen),
         fair_share=mean(lambda state: state.fair_share.get(name, 0.0)),
         borrowed=mean(lambda state: state.borrowed.get(name, 0)),
-        most_borrowed=max(state.borrowed.get(name, 0) for state, _ in seen),
+        max_borrowed=max(state.borrowed.get(name, 0) for state, _ in seen),
     )
