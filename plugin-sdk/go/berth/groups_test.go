@@ -42,10 +42,10 @@ func TestEvictionsAreProposedForAGroup(t *testing.T) {
 		want      [][]string
 		says      string
 	}{
-		"two":    {proposals: []berth.GroupPreemption{{VictimUIDs: []string{"a"}}, {VictimUIDs: []string{"b", "c"}}}, want: [][]string{{"a"}, {"b", "c"}}},
-		"none":   {},
-		"why":    {status: &berth.Status{Code: berth.Unschedulable, Reasons: []string{"no pod"}}, says: "no pod"},
-		"nobody": {proposals: []berth.GroupPreemption{{}}, says: "a proposal evicts no pod"},
+		"two":       {proposals: []berth.GroupPreemption{{VictimUIDs: []string{"a"}}, {VictimUIDs: []string{"b", "c"}}}, want: [][]string{{"a"}, {"b", "c"}}},
+		"none":      {},
+		"why":       {status: &berth.Status{Code: berth.Unschedulable, Reasons: []string{"no pod"}}, says: "no pod"},
+		"no victim": {proposals: []berth.GroupPreemption{{}}, says: "a proposal evicts no pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := onThree(t, &berth.Plugin{
