@@ -38,16 +38,18 @@ func everyTenth() *berth.Plugin {
 }
 
 func TestAnAnswerAllocatesNoMoreThanItsVectors(t *testing.T) {
-	const calls = 50
+	// The figure is of the whole process: what other goroutines allocate meanwhile
+	// has half a byte a node, which one more vector of bytes would exceed.
+	const calls, others = 50, manyNodes / 2
 	for name, test := range map[string]struct {
 		plugin *berth.Plugin
 		asked  *pb.Candidates
 		most   uint64
 	}{
-		"all nodes at once": {everyTenth(), nil, 4 * manyNodes},
-		"all, node by node": {byNode(), nil, 7 * manyNodes},
-		"ten, node by node": {byNode(), &pb.Candidates{Indices: indices(1, 2, 3, 5, 8, 13, 21, 34, 55, 89)}, manyNodes},
-		"ten, all at once":  {everyTenth(), &pb.Candidates{Indices: indices(1, 2, 3, 5, 8, 13, 21, 34, 55, 89)}, manyNodes},
+		"all nodes at once": {everyTenth(), nil, 3*manyNodes + others},
+		"all, node by node": {byNode(), nil, 7*manyNodes + others},
+		"ten, node by node": {byNode(), &pb.Candidates{Indices: indices(1, 2, 3, 5, 8, 13, 21, 34, 55, 89)}, manyNodes + others},
+		"ten, all at once":  {everyTenth(), &pb.Candidates{Indices: indices(1, 2, 3, 5, 8, 13, 21, 34, 55, 89)}, manyNodes + others},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := berthtest.Run(t, test.plugin, nodesOf(manyNodes)...)
