@@ -6,16 +6,22 @@ any more) is a ghost: it keeps its pods and never appears in a snapshot.
 Source: pkg/scheduler/framework/types.go NodeInfo (Kubernetes v1.36).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import TypeVar
 
-from berth.objects.node import Node
+from berth.objects.node import Amount, Node
 from berth.objects.pods.host_ports import HostPort
 from berth.objects.pods.pod_requests import Units, scaled
 from berth.objects.resource_names import PODS, is_accounted
 from berth.snapshot.pod_info import PodInfo
 
 K = TypeVar("K")
+
+REMEMBERED = 256
+"""So many different offers are remembered: the nodes of a large cluster are of a few shapes."""
+REMEMBERED_AMOUNTS = 32
+"""How many amounts they may have: a kubelet may write thousands."""
 
 
 class NodeInfo:
@@ -58,7 +64,7 @@ class NodeInfo:
         """Take over the node object, or lose it."""
         amounts = node.status.allocatable if node else {}
         # What may fail comes before what is changed.
-        allocatable = {k: scaled(k, v) for k, v in amounts.items() if is_accounted(k)}
+        allocatable = _units(amounts)
         allowed_pods = scaled(PODS, amounts[PODS]) if PODS in amounts else 0
         self.node, self.node_changed = node, True
         self.allocatable, self.allowed_pods = allocatable, allowed_pods
@@ -89,6 +95,20 @@ class NodeInfo:
         _tally_each(self.ports, counted.ports, sign)
         _tally_each(self.claims, counted.claims, sign)
         self.unseen.append((sign, info))
+
+
+def _units(amounts: Mapping[str, Amount]) -> Units:
+    """The amounts that are accounted for, in a dictionary that nodes of one shape share."""
+    if len(amounts) > REMEMBERED_AMOUNTS:
+        return _read(tuple(amounts.items()))
+    return _remembered(tuple(amounts.items()))
+
+
+def _read(amounts: tuple[tuple[str, Amount], ...]) -> Units:
+    return {name: scaled(name, amount) for name, amount in amounts if is_accounted(name)}
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_read)
 
 
 def _tally_each(counts: dict[K, int], keys: Collection[K], sign: int) -> None:

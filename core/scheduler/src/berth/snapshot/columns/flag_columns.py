@@ -137,32 +137,34 @@ class FlagColumns(Generic[T]):
 
     def set_row(self, row: int, things: Collection[T]) -> None:
         """Say what one node has: distinct things, in a collection that stays as it is."""
-        before, after = dict.fromkeys(self._on_row.get(row, ())), dict.fromkeys(things)
+        known = self._on_row.get(row)
         if things:
             self._on_row[row] = things
-        else:
-            self._on_row.pop(row, None)
-        came = [thing for thing in after if thing not in before] if before else after
-        if came:
-            self._few = None
-            self._add(came, row)
+        elif known:
+            del self._on_row[row]
+        if not known:
+            self._add(things, row)
+            return
+        before, after = dict.fromkeys(known), dict.fromkeys(things)
+        self._add([thing for thing in after if thing not in before], row)
         self._discard([thing for thing in before if thing not in after], row)
 
     def _add(self, came: Collection[T], row: int) -> None:
-        known = self._rows
+        if not came:
+            return
+        self._few = None
+        known, capacity = self._rows, self._capacity
         before = len(known)
         for thing in came:
-            if thing in known:
-                self._more_than_one(thing, known[thing]).add(row, self._capacity)
-            else:
+            if thing not in known:
                 known[thing] = row
+                continue
+            rows = known[thing]
+            if isinstance(rows, int):
+                rows = known[thing] = RowSet(rows)
+            rows.add(row, capacity)
         if len(known) > before:
             self.things_version += 1
-
-    def _more_than_one(self, thing: T, rows: RowSet | int) -> RowSet:
-        if isinstance(rows, int):
-            rows = self._rows[thing] = RowSet(rows)
-        return rows
 
     def drop_row(self, row: int) -> None:
         """Forget what a node has."""

@@ -202,6 +202,8 @@ class LabelColumns:
                 self._columns[key].move_row(source, target)
 
     def _write(self, row: int, keys: Collection[str], labels: Mapping[str, str]) -> None:
+        if not (self._columns or self._sparse):
+            return
         many = len(keys) > MANY_LABELS
         for key in [key for key in list(self._sparse) if key in keys] if many else keys:
             self._sparse.drop(key)

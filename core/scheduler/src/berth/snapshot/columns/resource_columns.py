@@ -165,7 +165,7 @@ class ResourceColumns:
                 self._offering[place] += 1
             else:
                 self._offered_apart.setdefault(name, {})[row] = amount
-        if before or offers:
+        if before or self._offered_apart:
             self._settle()
 
     def _offer_no_more(self, row: int, name: str) -> None:

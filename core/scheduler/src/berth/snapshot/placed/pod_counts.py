@@ -92,6 +92,8 @@ class Sums:
 
     def forget(self) -> None:
         """Forget all sums: nodes may be in other domains now."""
+        if not self._divided:
+            return  # as for each node of the first list
         for counts in self._divided:
             counts.sums.clear()
         self._divided.clear()
