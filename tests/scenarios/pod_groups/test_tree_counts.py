@@ -5,6 +5,7 @@ import random
 import pytest
 
 from berth.evaluation.equal_pods import EqualPods
+from berth.plugins.gang_scheduling import GangScheduling
 from berth.plugins.node_resources_fit.plugin import NodeResourcesFit
 from berth.pod_groups import placement_choice
 from tests.failures.reporting import reports
@@ -59,6 +60,29 @@ async def test_pods_of_a_counted_tree_are_tried_once(monkeypatch):
     runs = [await decided(monkeypatch, seed, counting=True) for seed in range(20)]
 
     assert any(bound > 1 and len(tried) == bound for _, _, bound, tried in runs)
+
+
+@pytest.mark.parametrize("racks", [2, 9])
+async def test_groups_of_groups_are_judged_as_often_in_any_number_of_placements(monkeypatch, racks):
+    """Before and after the one group below, once for all zones and racks, and once more where it is tried."""
+    judged, judge = [], GangScheduling.placement_feasible
+
+    def noted(plugin, state, group, progress):
+        judged.append(group.name)
+        return judge(plugin, state, group, progress)
+
+    monkeypatch.setattr(GangScheduling, "placement_feasible", noted)
+    cluster = Trees((1, 38))
+    for i in range(2 * racks):
+        cluster.add_node(f"n{i}", cpu="1", labels={ZONE: f"z{i % 2}", RACK: f"r{i}"})
+    cluster.add_tree("root", 1, topology=ZONE)
+    cluster.add_tree("middle", 1, parent="root", topology=RACK)
+    cluster.add_below("g", 1, parent="middle")
+    cluster.add_members("g0", group="g", cpu="1")
+    await cluster.run()
+
+    assert {"g0"} == set(cluster.bound)
+    assert {"root": 4, "middle": 4} == {name: judged.count(name) for name in ("root", "middle")}
 
 
 @reports("group-miscounted", log="`tree of groups tried in all placements, as it was miscounted`, with group")

@@ -196,6 +196,21 @@ def test_placements_stay_within_the_parent():
     assert {"a": [2], "b": [1]} == placements(plugin, Placement("half", np.array([1, 2, 3])))
 
 
+def test_placements_of_a_placement_are_made_once():
+    """As long as no node changes; equal rows of another array have equal ones."""
+    plugin = made(TopologyPlacementGenerator, group=topology())
+    nodes, half = table(NODES.nodes), Placement("half", np.array([1, 2, 3]))
+    first, again, other = (
+        plugin.generate_placements(CycleState(), KEY, nodes, parent).placements
+        for parent in (half, half, Placement("other", half.rows.copy()))
+    )
+
+    assert first is again
+    assert [(each.name, each.rows.tolist()) for each in first] == [
+        (each.name, each.rows.tolist()) for each in other
+    ]
+
+
 def proposed(*sizes):
     return [
         ProposedPlacement(

@@ -43,12 +43,12 @@ def pods_and_room(nodes):
 def test_a_column_follows(seed):
     """A column is what it would be if made anew, after few changes and after many."""
     chance = random.Random(seed)
-    cache, nodes = cluster(20)
+    cache, nodes = cluster(100)
     pods_there(nodes)
     pods_and_room(nodes)
-    for step in range(30):
-        for i in range(chance.choice((1, 2, 100))):
-            cache.add_pod(make_pod(f"p{step}-{i}", node_name=f"n{chance.randrange(20)}"))
+    for step in range(20):
+        for i in range(chance.choice((1, 2, 80, 160))):
+            cache.add_pod(make_pod(f"p{step}-{i}", node_name=f"n{chance.randrange(80)}"))
         if chance.random() < 0.2:
             cache.remove_node(nodes.nodes[chance.randrange(len(nodes))])
         cache.update_snapshot(nodes)

@@ -83,6 +83,41 @@ def test_row_by_row_is_anew(kind, plain, raw, fits, steps):
             assert np.flatnonzero(anew == anew.max()).tolist() == list(known.best()[1])
 
 
+@given(
+    plain=RAW,
+    fits=st.lists(st.booleans(), min_size=ROWS, max_size=ROWS),
+    steps=st.lists(STEPS, max_size=12),
+    cut=st.integers(0, ROWS - 1),
+)
+def test_the_best_of_some_rows(plain, fits, steps, cut):
+    """Among rows from one on, too; rows that come or go are an array of their own, as a search makes it."""
+    plain, fits = np.array(plain), np.array(fits)
+    known, state = ranks("stretched", plain, np.zeros(ROWS, dtype=np.int64), fits), CycleState()
+    among = np.flatnonzero(fits[cut:]) + cut
+    for row, there, score, _ in steps:
+        if there:
+            plain[row] = score
+            known.set_row(row, 2 * score, [0], state, POD)
+        else:
+            known.drop_row(row)
+        if fits[row] != there:
+            fits[row], among = there, None
+        totals = known.add_up(state, POD, fits)
+        among = np.flatnonzero(fits[cut:]) + cut if among is None else among
+        found = known.best_among(among) if among.size else None
+
+        if found is not None:
+            best = totals[among].max()
+            assert (best, among[totals[among] == best].tolist()) == (found[0], list(found[1]))
+
+
+def test_rows_that_normalize_to_others_have_no_best_by_all():
+    """Where raw scores differ, those of some rows are normalized among themselves."""
+    plain, raw, everywhere = np.zeros(ROWS, np.int64), np.arange(ROWS), np.ones(ROWS, dtype=bool)
+
+    assert ranks("stretched", plain, raw, everywhere).best_among(np.array([0, 1])) is None
+
+
 def test_a_row_between_the_extremes_changes_no_other_total():
     """One that leaves, and one that joins, is one entry; the totals are not added up again."""
     fits, state = np.ones(ROWS, dtype=bool), CycleState()

@@ -352,7 +352,7 @@ async def _passed_within(
     finally:
         attempt.record.end(point)
     results = diagnosis_builder.filter_results = evaluation.filter_results
-    rows = within[results.fits[within]]
+    rows = evaluation.fitting(within)
     if not rows.size:
         diagnosis_builder.candidates = attempt.mask_within()
     same = rows.size == results.count

@@ -51,11 +51,12 @@ async def select_host(
         if later is not None:
             await later
         evaluation.check(attempt)
-        if feasible.matches_cache and not (
-            _scores_beside(evaluation) or framework.extenders or framework.decision_observers
-        ):
-            best, rows = evaluation.total_scores.best()
-            return Host(drawn(rows, chance), best)
+        found = None
+        if not (_scores_beside(evaluation) or framework.extenders or framework.decision_observers):
+            found = _highest(evaluation, feasible)
+        if found is not None:
+            best, among = found
+            return Host(drawn(among, chance), best)
         scores = await _all_scores(evaluation, attempt, feasible, point)
     finally:
         attempt.record.end(point)
@@ -66,6 +67,13 @@ async def select_host(
     for observer in framework.decision_observers:
         observer.chose(attempt, row, scores)
     return Host(row, best)
+
+
+def _highest(evaluation: CachedEvaluation, feasible: Feasible) -> "tuple[int, array[int] | Rows] | None":
+    """The highest cached total and the feasible rows that have it; None where scores are to be added up."""
+    if feasible.matches_cache:
+        return evaluation.total_scores.best()
+    return None if feasible.rows is None else evaluation.total_scores.best_among(feasible.rows)
 
 
 def drawn(among: "array[int] | Rows", chance: random.Random) -> int:

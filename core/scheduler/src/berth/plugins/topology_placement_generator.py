@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/plugins/topologyaware (Kubernetes v1.36).
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -59,26 +60,31 @@ class TopologyPlacementGenerator(InTreePlugin, PlacementGeneratePlugin):
         return next(iter(found), None)
 
 
-class _Domains(tuple[Placement, ...]):
-    """The domains of a label over the whole snapshot, remembered as long as no node changes."""
+class _Domains(msgspec.Struct, frozen=True):
+    """The domains of a label among rows, remembered as long as no node changes.
 
-    __slots__ = ()
+    The rows are held, so that no other array has their id meanwhile.
+    """
+
+    rows: Rows
+    placements: Sequence[Placement]
 
     @property
     def nbytes(self) -> int:
         """About how much memory these take."""
-        return sum(each.rows.nbytes + BYTES_APIECE for each in self)
+        return self.rows.nbytes + sum(each.rows.nbytes + BYTES_APIECE for each in self.placements)
 
 
 def _domains(nodes: Snapshot, parent: Placement, key: str, only: str | None) -> Sequence[Placement]:
-    if parent.rows.size == len(nodes):
-        found = nodes.fact((TopologyPlacementGenerator, key), lambda whole: _divided(whole, parent.rows, key))
-    else:
-        found = _divided(nodes, parent.rows, key)
+    """The parent's domains, made once for each array of rows as long as no node changes."""
+    rows = parent.rows
+    within = None if rows.size == len(nodes) else id(rows)
+    question = (TopologyPlacementGenerator, key, within)
+    found = nodes.fact(question, lambda whole: _Domains(rows, _divided(whole, rows, key))).placements
     return found if only is None else [each for each in found if each.name == only]
 
 
-def _divided(nodes: Snapshot, rows: Rows, key: str) -> _Domains:
+def _divided(nodes: Snapshot, rows: Rows, key: str) -> Sequence[Placement]:
     """The rows by their values of the label, in the order in which the values were first seen."""
     ids = nodes.label_ids(key)[rows]
     order = np.argsort(ids, kind="stable")
@@ -87,6 +93,6 @@ def _divided(nodes: Snapshot, rows: Rows, key: str) -> _Domains:
     starts = np.flatnonzero(np.diff(labelled, prepend=-1))
     values = nodes.label(key).values
     parts = np.split(rows[order], starts[1:]) if starts.size else []
-    return _Domains(
+    return [
         Placement(values[number], part) for number, part in zip(labelled[starts].tolist(), parts, strict=True)
-    )
+    ]

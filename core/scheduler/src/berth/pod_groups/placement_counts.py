@@ -76,10 +76,11 @@ class RoomCounts(msgspec.Struct, frozen=True):
 
     async def in_each(self, placements: Sequence[Placement]) -> list[Counted | None]:
         """One for each placement, None for a placement that has to be tried."""
-        every = [(member.pod, "") for member in self.question.members]
-        placed = np.minimum(_sums(self.room, placements), len(every)).tolist()
+        members = self.question.members
+        placed = np.minimum(_sums(self.room, placements), len(members)).tolist()
         for many in set(placed) - self._known.keys():
-            self._known[many] = await _judged(self.ground, self.question, every[:many])
+            assignments = [(member.pod, "") for member in members[:many]]
+            self._known[many] = await _judged(self.ground, self.question, assignments)
         return [self._known[many] for many in placed]
 
 

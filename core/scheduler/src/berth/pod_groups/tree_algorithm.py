@@ -64,6 +64,8 @@ class TreeTrial:
     _states: Mapping[AnyKey, CycleState] = field(init=False)
     _has_one_leaf: bool = field(init=False)
     _held: list[GroupPlacementTrial] = field(default_factory=list)
+    _known: TreeCounts | None = None
+    """Counts by the room that was found for the first group: with one pod group nothing is held before it."""
 
     def __post_init__(self) -> None:
         self._members = by_group(self.question.members)
@@ -142,13 +144,14 @@ class TreeTrial:
         """What trying the group in each placement would come to; None where it has to be tried."""
         if len(placements) < 2 or len(self._members) != 1 or not self._has_one_leaf:  # noqa: PLR2004 - of one there is nothing to choose
             return None
-        (leaf,) = self._members
-        question = self._of_leaf(leaf)
-        room = await room_for(self.ground, question)
-        if room is None:
-            return None
-        counts = TreeCounts(RoomCounts(self.ground, question, room), self.trees, self._verdict)
-        return await counts.in_each(group, placements)
+        if self._known is None:
+            (leaf,) = self._members
+            question = self._of_leaf(leaf)
+            room = await room_for(self.ground, question)
+            if room is None:
+                return None
+            self._known = TreeCounts(RoomCounts(self.ground, question, room), self.trees, self._verdict)
+        return await self._known.in_each(group, placements)
 
     async def _best_counted(
         self,

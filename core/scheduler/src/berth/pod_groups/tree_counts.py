@@ -30,6 +30,7 @@ class TreeCounts(msgspec.Struct, frozen=True):
     trees: GroupTrees
     verdict: Callable[[TreeKey, int, int], Awaitable[tuple[Status, bool]]]
     """Of a CompositePodGroup with so many groups below left to be tried, and so many that have a place."""
+    _verdicts: dict[tuple[TreeKey, int, int], tuple[Status, bool]] = msgspec.field(default_factory=dict)
 
     async def of(self, group: AnyGroup, within: Rows | None) -> Counted | None:
         """What trying the group within these rows would come to; None where only trying it tells."""
@@ -68,15 +69,22 @@ class TreeCounts(msgspec.Struct, frozen=True):
 
     async def _below(self, key: TreeKey, placement: Placement) -> Counted | None:
         (child,) = self.trees.children(key)
-        _, goes_on = await self.verdict(key, 1, 0)
+        _, goes_on = await self._verdict(key, 1, 0)
         if not goes_on:
             return NONE_FITS
         everywhere = placement.rows.size == len(self.counts.ground.snapshot)
         count = await self.of(child, None if everywhere else placement.rows)
         if count is None:
             return None
-        status, _ = await self.verdict(key, 0, int(count.fits))
+        status, _ = await self._verdict(key, 0, int(count.fits))
         return Counted(status.ok, count.assignments if count.fits else ())
+
+    async def _verdict(self, key: TreeKey, left: int, scheduled: int) -> tuple[Status, bool]:
+        """It is the same in all placements: trees are counted where GangScheduling alone judges them."""
+        known = self._verdicts.get((key, left, scheduled))
+        if known is None:
+            known = self._verdicts[key, left, scheduled] = await self.verdict(key, left, scheduled)
+        return known
 
 
 def has_one_leaf(trees: GroupTrees, group: AnyGroup) -> bool:

@@ -32,7 +32,7 @@ from berth.evaluation.points.state_writes import StateWrites
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.interface import MaybeAwaitable
-from berth.snapshot.columns.growing import Mask
+from berth.snapshot.columns.growing import Mask, Rows
 
 MAX_REASONS = 4096
 """Max rejection reasons of one class beyond one for each node; an entry with more is cleared."""
@@ -176,6 +176,17 @@ class CachedEvaluation:
             return self._awaited(self._filter_then(later, attempt))
         self._moved.take(dirty, len(attempt.nodes))
         return None
+
+    def fitting(self, within: Rows) -> Rows:
+        """Those of the rows that the pod fits on, once Filter plugins were run on the dirty rows.
+
+        Shapes: within intp (k,), result intp (m,), not to be written to.
+        """
+        results = self.filter_results
+        before = results.size_bytes
+        rows = results.fitting(within)
+        self.size_known = self.size_known and results.size_bytes == before
+        return rows
 
     async def _filter_first(self, attempt: Attempt, candidates: Mask | None, point: int) -> None:
         settled = [placed for placed in self.plugins.filters if placed[1].name not in self._uncacheable_names]

@@ -37,6 +37,7 @@ class FilterResults:
         "_rejections",
         "_remote",
         "_row_plugins",
+        "_within",
         "count",
         "fits",
         "reasons",
@@ -53,12 +54,14 @@ class FilterResults:
         self._by_row: ByRow | None = None
         self._names: tuple[str, ...] | None = None
         self._rejections: Rejections | None = None
+        self._within: tuple[Rows, Rows] | None = None
+        """The rows that were last asked about, and those of them that fit; None once a result changed."""
         self.reasons = Reasons()
 
     @property
     def size_bytes(self) -> int:
         """About how much memory this takes."""
-        return 6 * self.fits.size
+        return 6 * self.fits.size + (0 if self._within is None else self._within[1].nbytes)
 
     async def begin(self, attempt: Attempt, candidates: Mask, point: int, *, kept: bool) -> None:
         """Run all plugins on the candidates; `kept` says whether dirty rows may be refreshed later.
@@ -110,7 +113,17 @@ class FilterResults:
         accumulator = FilterAccumulator(self.reasons, candidates)
         await ask_filters(plugins, attempt, accumulator, point)
         self.fits, self.why, self.count = accumulator.feasible, accumulator.why, accumulator.left
-        self._rejections = None
+        self._rejections = self._within = None
+
+    def fitting(self, within: Rows) -> Rows:
+        """Those of the rows that the pod fits on, not to be written to.
+
+        Pods of a group are tried within one array of rows: it is looked through again where a result changed.
+        Shapes: within intp (k,); result intp (m,).
+        """
+        if self._within is None or self._within[0] is not within:
+            self._within = within, within[self.fits[within]]
+        return self._within[1]
 
     def rejections(self) -> Rejections | None:
         """The rejected rows in a diagnosis's form; the same object until a result changes."""
@@ -232,13 +245,14 @@ class FilterResults:
         if not rejected and self.count == self.fits.size:
             return
         self.count += int(np.count_nonzero(self.why.take(rows))) - rejected
-        self.why[rows], self.fits[rows], self._rejections = why, why == 0, None
+        self.why[rows], self.fits[rows] = why, why == 0
+        self._rejections = self._within = None
 
     def _set(self, row: int, number: int) -> None:
         fitted = self.fits.item(row)
         self.why[row], self._rejections = number, None
         if fitted != (not number):
-            self.fits[row] = not number
+            self.fits[row], self._within = not number, None
             self.count += -1 if fitted else 1
 
 

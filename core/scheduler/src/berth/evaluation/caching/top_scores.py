@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from berth.snapshot.columns.growing import Ints, Rows
+from berth.snapshot.columns.growing import Ints, Mask, Rows
 
 LOOKED_AT = 256
 ROW_BYTES = 4
@@ -21,11 +21,16 @@ LEFT_OUT = np.iinfo(np.int64).min
 
 
 class TopScores:
-    """The rows of the highest totals of one column, by total."""
+    """The rows of the highest totals of one column, by total; with `among`, of these rows alone.
 
-    __slots__ = ("_asked", "_lowest", "_rows_by_total")
+    Shapes: among intp (k,), ascending, on none of which the total is left out.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_asked", "_lowest", "_rows_by_total", "_there", "among")
+
+    def __init__(self, among: Rows | None = None) -> None:
+        self.among = among
+        self._there: Mask | None = None
         self._rows_by_total: dict[int, array[int]] = {}
         self._lowest = 0
         self._asked = False
@@ -37,7 +42,7 @@ class TopScores:
 
     def move(self, row: int, before: int, total: int) -> None:
         """Update the index with a row's new total."""
-        if not self._rows_by_total:
+        if not self._rows_by_total or not (self._there is None or self._there.item(row)):
             return
         if before >= self._lowest:
             self._leave(row, before)
@@ -61,12 +66,19 @@ class TopScores:
             if not self._asked:
                 # An index is of use only to totals that are read a second time.
                 self._asked = True
-                return highest_of(totals)
+                return self._scanned(totals)
             self._make(totals)
         highest = max(self._rows_by_total)
         return highest, self._rows_by_total[highest]
 
-    def _make(self, totals: Ints) -> None:
+    def _scanned(self, totals: Ints) -> tuple[int, Rows]:
+        if self.among is None:
+            return highest_of(totals)
+        highest, places = highest_of(totals[self.among])
+        return highest, self.among[places]
+
+    def _make(self, column: Ints) -> None:
+        totals = column if self.among is None else column[self.among]
         if totals.size > LOOKED_AT:
             least = int(np.partition(totals, totals.size - LOOKED_AT)[totals.size - LOOKED_AT])
         else:
@@ -75,6 +87,10 @@ class TopScores:
         self._lowest = max(least, LEFT_OUT + 1)
         rows = (totals >= self._lowest).nonzero()[0]
         there = totals[rows]
+        if self.among is not None:
+            rows = self.among[rows]
+            self._there = np.zeros(column.size, dtype=bool)
+            self._there[self.among] = True
         for total in sorted(set(there.tolist())):
             self._rows_by_total[total] = _packed(rows[there == total])
 

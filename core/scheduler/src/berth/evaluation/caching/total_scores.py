@@ -94,12 +94,14 @@ class TotalScores:
         self.totals: Ints | None = None
         """None where `add_up` has to compute them again."""
         self.top_scores = TopScores()
+        self._top_within = TopScores()
+        """The same among the rows that were last asked about."""
 
     @property
     def size_bytes(self) -> int:
         """About how much memory this takes, without a column that classes share."""
         columns = 2 + len(self.pod_dependent) + self._owns_object_scores
-        return self._n * (8 * columns + ROW_BYTES)
+        return self._n * (8 * columns + 2 * ROW_BYTES + 1)
 
     def add(self, plugin: ScorePlugin, weight: int, raw: Scores, state: CycleState, feasible: Mask) -> bool:
         """Add a plugin's raw scores of all rows; returns whether they are final (not to be normalized).
@@ -156,13 +158,25 @@ class TotalScores:
             else:
                 self.totals = np.full(self._n, LEFT_OUT, dtype=np.int64)
                 self.totals[rows] = sums
-            self.top_scores.clear()
+            self._clear_top_scores()
         return self.totals
 
     def best(self) -> "tuple[int, array[int] | Rows]":
         """The highest total, and the rows that have it. At least one row is feasible."""
         assert self.totals is not None, "add_up comes first"
         return self.top_scores.best(self.totals)
+
+    def best_among(self, rows: Rows) -> "tuple[int, array[int] | Rows] | None":
+        """The same among these feasible rows; None where their scores are not those of all feasible rows.
+
+        Pods of a group are tried within one array of rows. Shapes: rows intp (k,), k > 0, ascending.
+        """
+        flat = self._kept and all(part.is_flat for part in self.normalized)
+        if self.totals is None or self._detailed is not None or not flat:
+            return None
+        if self._top_within.among is not rows:
+            self._top_within = TopScores(rows)
+        return self._top_within.best(self.totals)
 
     def on(self, rows: Rows, state: CycleState, pod: Pod, *, whole: bool) -> NodeScores:
         """The scores of these feasible rows; `whole` says that they are all feasible ones.
@@ -216,8 +230,18 @@ class TotalScores:
         if total is None:
             self.totals = None
         elif total != before:
-            self.totals[row] = total
-            self.top_scores.move(row, before, total)
+            self._set_total(row, before, total)
+
+    def _set_total(self, row: int, before: int, total: int) -> None:
+        assert self.totals is not None, "add_up comes first"
+        self.totals[row] = total
+        self.top_scores.move(row, before, total)
+        self._top_within.move(row, before, total)
+
+    def _clear_top_scores(self) -> None:
+        """Drop both indices, because all totals changed."""
+        self.top_scores.clear()
+        self._top_within.clear()
 
     def _set_raw_scores(self, row: int, raws: Sequence[int]) -> None:
         """Replace a row's raw scores; where they differ, the row is dropped and has to join again."""
@@ -247,8 +271,7 @@ class TotalScores:
             if not part.remove_row(part.raw.item(row)):
                 self.totals = None
                 return
-        self.totals[row] = LEFT_OUT
-        self.top_scores.move(row, before, LEFT_OUT)
+        self._set_total(row, before, LEFT_OUT)
 
     def drop_infeasible(self, rows: Rows, fits: Mask) -> Rows:
         """Mark the infeasible ones of these rows; returns the feasible ones.
@@ -279,7 +302,7 @@ class TotalScores:
         if same and there.min(initial=0) != LEFT_OUT:
             there += np.subtract(sums, before, out=before)
             totals[rows] = there
-            self.top_scores.clear()
+            self._clear_top_scores()
         else:
             self.totals = None
 
@@ -292,7 +315,7 @@ class TotalScores:
             part.raw = raw.copy()
         if totals is not None and same:
             totals += np.subtract(sums, before, out=before)
-            self.top_scores.clear()
+            self._clear_top_scores()
         else:
             self.totals = None
 

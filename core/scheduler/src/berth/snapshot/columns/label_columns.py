@@ -47,8 +47,12 @@ class LabelColumn:
 
     def fill(self, rows: Rows, values: Sequence[str]) -> None:
         """Take over the values of these rows into a column that is new."""
+        self.values = [*dict.fromkeys(values)]
+        self.index = {value: number for number, value in enumerate(self.values)}
+        numbers = np.fromiter(map(self.index.__getitem__, values), dtype=np.int64, count=len(values))
+        self._holders = np.bincount(numbers, minlength=len(self.values)).tolist()
         self.ids = np.full(self.ids.shape, MISSING, dtype=np.int64)
-        self.ids[rows] = [self._taken(value) for value in values]
+        self.ids[rows] = numbers
 
     def set_row(self, row: int, value: str | None) -> None:
         """Write one node's value."""

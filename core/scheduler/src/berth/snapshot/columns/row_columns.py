@@ -5,7 +5,7 @@ how balanced a node is. A column of it is made once, for all nodes at a time, an
 changed rows, a row at a time.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,7 +16,8 @@ from berth.snapshot.columns.row_journal import RowJournal
 
 MAX_BYTES = 64 << 20
 MANY = 64
-"""More changed rows than this are not made again one by one."""
+SHARE = 64
+"""More changed rows than max(MANY, n / SHARE) are not made again one by one."""
 
 T = TypeVar("T")
 
@@ -44,12 +45,13 @@ class RowColumns(Generic[T]):
             known = _Column(make(table), of_row(table), end)
             self._known.put(key, known, known.values.nbytes + size_of(key))
         elif known.position != end:
-            rows = self._changes.since(known.position)
+            changed = self._changes.since(known.position)
+            rows = None if changed is None else set(changed.tolist())
             known.position = end
-            if rows is None or rows.size > MANY:
+            if rows is None or len(rows) > max(MANY, known.values.shape[-1] // SHARE):
                 known.values[...] = make(table)
             else:
-                known.follow(rows.tolist())
+                known.follow(rows)
         return known.values
 
     def clear(self) -> None:
@@ -68,7 +70,7 @@ class _Column:
         self._of_row = of_row
         self._cells = [part.data for part in np.atleast_2d(values)]
 
-    def follow(self, rows: list[int]) -> None:
+    def follow(self, rows: Iterable[int]) -> None:
         """Make these rows again."""
         cells, of_row = self._cells, self._of_row
         if self.values.ndim == 1:
