@@ -5,8 +5,9 @@ import logging
 
 import pytest
 
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.framework.pacing import TokenBucket
 from berth.framework.queueing.queued_pod import NO_KEY, QueuedPodInfo
-from berth.out_of_tree.allowance import Allowance
 from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.limits import KEYS_A_MESSAGE, MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SORT_KEYS
@@ -27,7 +28,7 @@ def of(count):
 
 
 async def read(*messages):
-    """What is read of them, and how long a reader that keeps to the allowance pauses."""
+    """What is read of them, and how long a reader that keeps to the rate pauses."""
     pauses = []
 
     async def stream():
@@ -38,9 +39,9 @@ async def read(*messages):
         pauses.append(seconds)
         await asyncio.sleep(0)
 
-    allowance = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+    rate = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SYSTEM_CLOCK.monotonic)
     log = PluginLog(logging.getLogger(__name__))
-    taken = [each async for each in paced("fair", stream(), allowance, log, sleep)]
+    taken = [each async for each in paced("fair", stream(), rate, log, sleep)]
     return len(taken), sum(pauses)
 
 

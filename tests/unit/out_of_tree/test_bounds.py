@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from berth.config.out_of_tree.pod_metadata import key_problem, may_write
 from berth.config.out_of_tree.sidecars import PluginTls, is_loopback, unprotected
-from berth.out_of_tree.allowance import Allowance
+from berth.framework.pacing import TokenBucket
 from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.introduction import kind_problems, problems_of
-from berth.out_of_tree.limits import LINES_AT_ONCE, NAMED_PODS
+from berth.out_of_tree.limits import LINES_AT_ONCE, NAMED_PODS, REQUEUE_ALL_COST
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
 from berth.out_of_tree.transport.socket_access import check_socket, held_socket, shared_folder
@@ -63,17 +63,6 @@ def test_a_long_text_costs_no_more_than_its_bound():
     assert calls(lambda: bounded("\n" * 10_000_000)) <= calls(lambda: bounded("\n" * 2000)) + 1
 
 
-def test_allowance():
-    """So many at once, then as fast as it fills; a debt is waited for."""
-    clock = Clock()
-    allowance = Allowance(2, 0.5, clock)
-
-    assert [True, True, False] == [allowance.admits() for _ in range(3)]
-    clock.seconds += 2
-    assert [True, False] == [allowance.admits() for _ in range(2)]
-    assert 6 == allowance.debt_seconds(3)
-
-
 def test_log_lines(caplog):
     """What is too much for the log is counted, and said with the next line."""
     clock = Clock()
@@ -100,17 +89,17 @@ async def test_a_flood_of_requeues():
         waits.append(seconds)
 
     everything = queueing_pb2.RequeueResponse(requeue_all=queueing_pb2.AllRejected())
-    stream = paced("p", _requeued(*[everything] * 1000), Allowance(1000, 1000, Clock()), None, wait)
+    stream = paced("p", _requeued(*[everything] * 1000), TokenBucket(1000, 1000, Clock()), None, wait)
 
     assert 1000 == len([message async for message in stream])
-    assert 19 == pytest.approx(waits[-1])
+    assert (999 * REQUEUE_ALL_COST - 999) / 1000 == pytest.approx(waits[-1])
 
 
 async def test_too_many_names():
     """A message that names more pods than there may be ends the stream."""
     uids = map(str, range(NAMED_PODS + 1))
     message = queueing_pb2.RequeueResponse(requeue=queueing_pb2.PodSet(uids=uids))
-    stream = paced("p", _requeued(message), Allowance(1, 1, Clock()), None)
+    stream = paced("p", _requeued(message), TokenBucket(1, 1, Clock()), None)
 
     with pytest.raises(ProtocolError, match="names 65537 pods in one message, at most 65536 are read"):
         await anext(stream)
@@ -272,7 +261,7 @@ def test_what_was_looked_at_is_dialled(tmp_path, monkeypatch):
 async def test_a_requeue_that_asks_for_nothing(caplog):
     """It moves no pod, and the log says whose it is."""
     log = PluginLog(logging.getLogger("berth"))
-    stream = paced("p", _requeued(queueing_pb2.RequeueResponse()), Allowance(9, 9, Clock()), log)
+    stream = paced("p", _requeued(queueing_pb2.RequeueResponse()), TokenBucket(9, 9, Clock()), log)
 
     assert [] == [message async for message in stream]
     assert ["requeue message without an action plugin=p"] == caplog.messages

@@ -1,4 +1,4 @@
-"""What an image is: a TOML file beside what it packs.
+"""An image's recipe: a TOML file next to the files that it packs.
 
 name = "registry.example.com/hello"
 title = "hello"

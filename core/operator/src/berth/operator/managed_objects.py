@@ -137,7 +137,7 @@ class ManagedObjects:
         return {**head, "name": name, "uid": role["metadata"]["uid"]}
 
     async def prune(self, scheduler: Json, made: SchedulerPlan, done: Applied) -> None:
-        """Delete what the plan has no more; what pods still need goes with the last of them.
+        """Delete objects that the plan no longer has; one that old pods use is deleted after those pods.
 
         Raises: ClientError.
         """

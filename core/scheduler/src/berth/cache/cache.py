@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 class Cache:
     """Nodes by name, pods by UID.
 
-    `pod_groups` says which pods each group has; with the gate GenericWorkload, that is, and None without.
+    `pod_groups` says which pods each group has; None unless GenericWorkload is enabled.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class FailureHandler(msgspec.Struct, frozen=True):
         self._tell(info, status, nominating or KEEP_NOMINATION)
 
     def _requeue(self, info: QueuedPodInfo) -> bool:
-        """Whether the pod is still the one that was tried, so that there is something to tell of it."""
+        """Whether the pod still exists and was not replaced, so that its failure is reported."""
         pod, current = info.pod, self.lookup(info.pod.namespace, info.pod.name)
         if current is not None and current.uid != pod.uid:
             self.queue.done(pod.uid)

@@ -65,16 +65,16 @@ class TokenBucket:
         self._monotonic = monotonic
         self._next_free = -inf
 
-    def reserve(self) -> float:
+    def reserve(self, cost: float = 1.0) -> float:
         """How many seconds to wait for this request's turn, which is kept whether it is used or not.
 
-        Turns come in the order of the reservations.
+        Turns come in the order of the reservations; the one after this waits for its `cost` in requests.
         """
         if self.unlimited:
             return 0.0
         now = self._monotonic()
         turn = max(self._next_free, now - self._slack)
-        self._next_free = turn + self._interval
+        self._next_free = turn + cost * self._interval
         return max(turn - now, 0.0)
 
     def take(self) -> bool:

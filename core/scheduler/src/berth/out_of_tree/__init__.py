@@ -1,1 +1,1 @@
-"""Floor 5: plugins outside this process: gRPC sidecars and HTTP extenders."""
+"""Out-of-tree plugins: gRPC sidecars and HTTP extenders."""

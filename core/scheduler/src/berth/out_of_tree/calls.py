@@ -1,6 +1,6 @@
-"""Asking a plugin: the head of a call, its deadline, and the second try that a failed precondition allows.
+"""Calling a sidecar: the head of a request, its deadline, and the one retry after a failed precondition.
 
-An answer counts once it was read and found right: what the protocol does not allow is a failure as any other.
+A call succeeds once its response was decoded and validated: a response that breaks the protocol is a failure.
 
 Source: docs/protocol.md "Scheduling calls".
 """
@@ -98,7 +98,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
         )
 
     def _supposed(self, pod: HypotheticalPod) -> common_pb2.PodRef:
-        """A pod in a message that there is not, as it would be."""
+        """The message of a hypothetical pod: one that does not exist in the cluster."""
         data = pod.object(self.around.pods.get(pod.before.uid))
         return common_pb2.PodRef(
             uid=pod.uid, namespace=pod.before.namespace, name=pod.before.name, object=data
@@ -141,7 +141,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
     def _begun(
         self, name: str, request: Any, span: CallSpan, seconds: float, scopes: ExitStack
     ) -> Awaitable[Any]:
-        """The response to come, within scopes that count the call; the error of one that can't be sent."""
+        """Send the request, within scopes that count the call; one that can't be sent fails when awaited."""
         try:
             if seconds <= 0:
                 raise CycleTimeUsedUpError(self.plugin, f"{name} was not asked: the cycle's time is used up")
@@ -154,7 +154,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
             return refused
 
     async def ask_queueing(self, name: str, request: Any, read: Callable[[Any], R]) -> R:
-        """What is read out of the response to a request of its queueing service; no pod waits for it.
+        """The decoded response of the plugin's queueing service; no scheduling cycle waits for it.
 
         Raises: NotConnectedError, CallFailedError, ProtocolError.
         """
@@ -167,9 +167,9 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
                 raise self._failure(name, error) from error
 
     def check_generation(self, request: Any, generation: int) -> None:
-        """Take note of the generation that a response is about.
+        """Check that the response is about a generation that was sent, and record it as acknowledged.
 
-        Raises: ProtocolError where it cannot be about that one.
+        Raises: ProtocolError where it is about another one.
         """
         if generation < request.call.generation:
             text = f"answered for generation {generation}, was asked for {request.call.generation}"
@@ -177,11 +177,14 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
         self.connection.holds(generation)
 
     def _asked(self, name: str, request: Any, span: CallSpan, seconds: float) -> Awaitable[Any]:
-        """The response to come, at which the span ends. Raises: NotConnectedError, RequestTooLargeError."""
+        """Send the request; its span ends with the response.
+
+        Raises: NotConnectedError, RequestTooLargeError.
+        """
         return span.until(self._sent(name, request, span.metadata, seconds))
 
     async def _mended(self, name: str, request: Any, span: CallSpan, ends: float, error: RpcError) -> Any:
-        """The answer to a call that failed: a failed precondition is mended, and the request repeated, once.
+        """Resolve a failed precondition and repeat the request, once; any other failure is raised.
 
         `ends` is by the loop's clock.
         """
@@ -215,21 +218,21 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
         return response
 
     def _received(self, name: str, response: Any) -> Any:
-        """The response, which came in time. Raises: ProtocolError where it is none."""
+        """The decoded response. Raises: ProtocolError where it can't be decoded."""
         self.connection.in_time()
         if response is None:
             raise ProtocolError(self.plugin, f"the reply to {name} can't be read")
         return response
 
     async def _mend(self, reason: str) -> None:
-        """Do what that failed precondition asks for."""
+        """Resolve that failed precondition."""
         if reason == "NOT_CONFIGURED":
             await self.connection.configured_again(self.profile)
         elif reason == "NOT_SYNCED":
             await self.connection.synced_again()
 
     def _renew(self, call: common_pb2.Call) -> None:
-        """Ask about the newest generation, with the pod's newest object."""
+        """Update the request to the newest generation and the pod's newest object."""
         call.generation = self.feed.generation
         del call.deltas[:]
         call.deltas.extend(self.feed.carried(self.connection.acknowledged))
@@ -246,13 +249,13 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
 
 
 def attempt_of(state: CycleState) -> int:
-    """The attempt that the state belongs to, 0 outside of any."""
+    """The scheduling attempt that the cycle state belongs to; 0 outside of an attempt."""
     record: CycleRecord | None = state.get(CycleRecord)
     return record.attempt if record else 0
 
 
 class CountedCall:
-    """Counts a call, and lets the circuit know of it.
+    """Counts a call, and reports its outcome to the circuit breaker.
 
     Raises: NotConnectedError at its beginning where the circuit is open.
     """
@@ -287,5 +290,5 @@ class CountedCall:
 
 
 def _mendable(error: RpcError) -> bool:
-    """Whether a second try makes sense."""
+    """Whether the request may be repeated after this failure."""
     return error.code is grpc.StatusCode.FAILED_PRECONDITION and error.reason in MENDABLE

@@ -1,7 +1,7 @@
-"""Putting plugins into a profile that is at work, setting them aside, and taking them out.
+"""Enables, sets aside and disables plugins of a running profile.
 
-A profile's lists are replaced, never changed: a cycle that is under way goes on with those it began with.
-A plugin that is aside keeps its place in the running order for its return.
+A profile's plugin lists are replaced, never changed: a cycle that is under way keeps those it began with.
+A plugin that is set aside keeps its place in the running order.
 """
 
 from dataclasses import fields, replace
@@ -19,7 +19,7 @@ _WEIGHTED = frozenset(point.attribute for point in WEIGHTED)
 
 
 class Roster:
-    """A profile's plugins in running order, those that are aside at their places among them."""
+    """A profile's plugins in running order, including those that are set aside."""
 
     def __init__(self, framework: Framework) -> None:
         self._framework = framework
@@ -28,9 +28,9 @@ class Roster:
         """Where plugins take part, by name; those that are not here do so wherever they stand."""
 
     def enable(self, plugin: SidecarPlugin, spec: SidecarSpec, weight: int) -> None:
-        """Let the plugin take part at its points, behind all others; as a binder before them.
+        """Enable the plugin at its extension points, after all others; at Bind before them.
 
-        Where a profile has one plugin, only its configuration says which.
+        QueueSort, where a profile has one plugin, is set by its configuration alone.
         """
         changed: dict[str, Any] = {"by_name": {**self._everyone.by_name, plugin.name: plugin}}
         for point in spec.extension_points - ONE_IN_A_PROFILE:
@@ -41,30 +41,30 @@ class Roster:
         self._show()
 
     def begin_to_leave(self, plugin: SidecarPlugin) -> None:
-        """Let no attempt begin with the plugin any more; those that did still end with it."""
+        """Start no further attempt with the plugin; attempts that began with it end with it."""
         plugin.leaving = True
         self._takes_part[plugin.name] = self._takes_part.get(plugin.name, _POINTS) & _AFTER_THE_CHOICE
         self._show()
 
     def set_aside(self, plugin: SidecarPlugin) -> None:
-        """Let the plugin take part in nothing."""
+        """Set the plugin aside: it is called at no extension point."""
         self._takes_part[plugin.name] = frozenset()
         self._show()
 
     def take_back(self, plugin: SidecarPlugin) -> None:
-        """Let the plugin take part again wherever it stands."""
+        """Call a plugin that was set aside again, at its place in the order."""
         plugin.leaving = False
         self._takes_part.pop(plugin.name, None)
         self._show()
 
     def disable(self, plugin: SidecarPlugin) -> None:
-        """Take the plugin out of the profile altogether."""
+        """Remove the plugin from the profile."""
         self._everyone = _without(self._everyone, {plugin.name: frozenset()})
         self._takes_part.pop(plugin.name, None)
         self._show()
 
     def points_of(self, plugin: SidecarPlugin) -> frozenset[str]:
-        """The lists of a PluginSet in which the plugin stands, aside or not."""
+        """The lists of a PluginSet that have the plugin, set aside or not."""
         return frozenset(
             name
             for name in _POINTS - {"by_name"}
@@ -72,15 +72,15 @@ class Roster:
         )
 
     def orders_the_queue(self, plugin: SidecarPlugin) -> bool:
-        """Whether the profile names the plugin at queueSort, where no other can take its place."""
+        """Whether the plugin is the profile's QueueSort plugin, which can't be replaced."""
         return plugin in self._everyone.queue_sort
 
     def weight_of(self, plugin: SidecarPlugin) -> int:
-        """What the plugin's scores count; 0 where it does not score."""
+        """The weight of the plugin's scores; 0 where it does not score."""
         return next((weight for known, weight in self._everyone.score if known is plugin), 0)
 
     def turn_comes(self, plugin: SidecarPlugin, ended_by: str) -> bool:
-        """Whether the plugin is asked to make room before the one that ends that phase."""
+        """Whether the plugin's PostFilter precedes the one that ended that phase."""
         names = [each.name for each in self._everyone.post_filter]
         return ended_by not in names[: names.index(plugin.name)]
 
@@ -89,7 +89,7 @@ class Roster:
 
 
 def _without(plugins: ProfilePlugins, takes_part: dict[str, frozenset[str]]) -> ProfilePlugins:
-    """The plugins, each of those named only where it takes part."""
+    """The plugins without those that are set aside."""
     changed: dict[str, Any] = {}
     for name in _POINTS:
         away = {plugin for plugin, points in takes_part.items() if name not in points}

@@ -1,4 +1,4 @@
-"""What can go wrong between the scheduler and a sidecar.
+"""The errors of a call to a sidecar.
 
 SidecarError               the call has failed; the extension point's failure policy says what that means
 ├── NotConnectedError      no server answers at the address, the plugin is not ready, or its circuit is open

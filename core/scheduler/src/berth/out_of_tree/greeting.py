@@ -1,4 +1,4 @@
-"""The first words with a plugin: who are you, here are your arguments.
+"""The handshake with a plugin, and its configuration by profile.
 
 Source: docs/protocol.md "Order of calls".
 """
@@ -22,7 +22,7 @@ M = TypeVar("M")
 
 
 def readable(plugin: str, answer: M | None) -> M:
-    """The message; gRPC gives None where the bytes are none.
+    """The message; gRPC returns None for one that can't be decoded.
 
     Raises: ProtocolError.
     """
@@ -34,7 +34,7 @@ def readable(plugin: str, answer: M | None) -> M:
 async def shake_hands(
     identity: "identity_pb2_grpc.IdentityServiceAsyncStub", spec: SidecarSpec
 ) -> tuple[identity_pb2.HandshakeResponse, list[str]]:
-    """What the plugin says of itself, and everything that is wrong with it."""
+    """The plugin's description of itself, and all problems of it."""
     request = identity_pb2.HandshakeRequest(
         host_name="berth", host_version=version(), supported_versions=[PROTOCOL_VERSION]
     )
@@ -49,7 +49,7 @@ async def configure(
     arguments: Any,
     problems: list[str],
 ) -> list[str]:
-    """Hand over one profile's arguments; what the plugin finds wrong that we did not tell it."""
+    """Configure one profile; returns the problems that the plugin found beyond those in the request."""
     response = readable(
         spec.name, await identity.Configure(configuration(spec, profile, arguments, problems))
     )
@@ -62,7 +62,7 @@ async def configure(
 def configuration(
     spec: SidecarSpec, profile: str, arguments: Any, problems: Iterable[str] = ()
 ) -> identity_pb2.ConfigureRequest:
-    """What hands over one profile's arguments, with what was found wrong before."""
+    """The request that configures one profile, with the problems that were found before."""
     return identity_pb2.ConfigureRequest(
         protocol_version=PROTOCOL_VERSION,
         handshake_errors=problems,
@@ -75,7 +75,7 @@ def configuration(
 async def release(
     identity: "identity_pb2_grpc.IdentityServiceAsyncStub", spec: SidecarSpec, profile: str
 ) -> None:
-    """Tell the plugin that a profile does not use it any more."""
+    """Tell the plugin that a profile no longer uses it."""
     request = identity_pb2.ConfigureRequest(protocol_version=PROTOCOL_VERSION, profile=profile, removed=True)
     readable(spec.name, await identity.Configure(request))
 

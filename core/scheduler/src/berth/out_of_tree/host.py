@@ -1,4 +1,4 @@
-"""The host of all sidecars: what the scheduler process starts and asks.
+"""The host of all sidecars: what the scheduler process starts and calls.
 
     watch --bytes--> RawObjects --> StateFeed (a plugin) --deltas--> Connection --> plugin
     snapshot --steps-----------------^
@@ -141,11 +141,11 @@ class PluginHost:
         return {profile: args[plugin] for profile, args in self._own.items() if plugin in args}
 
     def factories(self) -> Mapping[str, PluginFactory]:
-        """What makes each plugin in a profile, by name."""
+        """The factory of each plugin, by name."""
         return {name: self._factory(name) for name in self._specs}
 
     def new_version(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> PluginVersion:
-        """A connection to that plugin and what keeps it in step, yet to be started."""
+        """A new connection to that plugin and its state feed, not yet started."""
         feed = StateFeed(
             self._snapshot,
             self.nodes,
@@ -158,7 +158,7 @@ class PluginHost:
         return PluginVersion(PluginConnection(spec, feed, arguments, self._listeners(), self._clock), feed)
 
     def work(self) -> Iterator[tuple[str, Any]]:
-        """What has to run for as long as the scheduler does: a name and a coroutine for each connection."""
+        """The coroutines to run for as long as the scheduler does, one for each connection, with a name."""
         for name, version in self.versions.items():
             yield f"plugin {name}", self._keep_up(version)
 
@@ -167,7 +167,7 @@ class PluginHost:
         await version.connection.run()
 
     async def settle(self, seconds: float) -> None:
-        """Give plugins that are there a moment to connect, so that the first pods need not be tried twice."""
+        """Give running plugins a moment to connect, so that the first pods need not be tried twice."""
         awaited = {name: each for name, each in self.connections.items() if not each.spec.shadow}
         waits = [connection.came_up.wait() for connection in awaited.values()]
         try:
@@ -178,7 +178,7 @@ class PluginHost:
             log.warning("scheduling without plugins that are not there yet plugins=%s", ",".join(late))
 
     def ask_ahead(self) -> None:
-        """Ask plugins about what changed before the next pod comes; to be called between cycles."""
+        """Ask sidecars about changed rows before the next pod is popped; to be called between cycles."""
         if not self._knows_anything():
             return
         self._cache.update_snapshot(self._snapshot)
@@ -186,7 +186,7 @@ class PluginHost:
             plugin.ask_ahead()
 
     def _look_soon(self) -> None:
-        """Wake the scheduler, once for all that happens within a moment, if there is anything to ask."""
+        """Wake the scheduler if there is anything to ask ahead; once for all changes within a moment."""
         if not self._looking and self._knows_anything():
             self._looking = True
             asyncio.get_running_loop().call_later(MOMENT_SECONDS, self._look)
@@ -199,7 +199,7 @@ class PluginHost:
         self._wake()
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
-        """What has to be reported to the plugins of a finished attempt's profile."""
+        """Report a finished attempt to the sidecars of its profile."""
         followed = self.shadows.ended(record)
         for (name, profile), plugin in self.plugins.items():
             if profile != record.profile:
@@ -226,7 +226,7 @@ class PluginHost:
 
     def _factory(self, name: str) -> PluginFactory:
         def make(args: Any, handle: Handle) -> SidecarPlugin:
-            del args  # Configure has handed them over
+            del args  # Configure passed them on.
             return self.make(self.versions[name], handle)
 
         return make
@@ -245,20 +245,20 @@ class PluginHost:
         return plugin
 
     def caller(self, version: PluginVersion, profile: str) -> Caller:
-        """What calls that version in the name of that profile."""
+        """The caller of that version on behalf of that profile."""
         return Caller(version.connection, version.feed, profile, self._around)
 
     def forget(self, plugin: SidecarPlugin, profile: str) -> None:
-        """The profile has that plugin no more; what it was asked is queued."""
+        """Remove the plugin from the profile; pods that it has not answered about are queued."""
         del self.plugins[plugin.name, profile]
         self._answers.drop_columns(profile, plugin.name)
         self._askers.pop((plugin.name, profile)).close()
         plugin.keys.close()
 
-    # What the queue asks, and plugins say of it.
+    # Queueing: questions of the queue, and requeues by plugins.
 
     def ask_hints(self, questions: Sequence[HintQuestion]) -> None:
-        """Ask the plugins; the queue hears of those questions whose answer is Queue."""
+        """Ask the plugins for queueing hints; the queue receives the questions whose answer is Queue."""
         for question in questions:
             asker = self._askers.get((question.plugin, question.profile))
             if asker is None:
@@ -267,7 +267,7 @@ class PluginHost:
                 asker.ask(question)
 
     def _bytes_of(self, obj: Any) -> bytes:
-        """That version of a node or pod as the API server has it; empty where it is not kept any more."""
+        """This version of a node or pod as JSON; empty where it is no longer kept."""
         if isinstance(obj, WatchedObject):
             return obj.data
         return self.nodes.of(obj) if isinstance(obj, Node) else self.pods.of(obj)
@@ -280,13 +280,13 @@ class PluginHost:
         self._on_answering(connection)
 
     def _on_answering(self, connection: PluginConnection) -> None:
-        """Try the pods again that failed while the plugin could not be asked, whatever their backoff."""
+        """Requeue the pods that failed while the plugin was unavailable, regardless of backoff."""
         for plugin in self.plugins.values():
             if plugin.caller.connection is connection:
                 plugin.wake_failed()
 
     def _on_probing(self, connection: PluginConnection) -> None:
-        """Have the plugin asked once: all its pods may be backing off."""
+        """Requeue one pod, to make the probe: all of the plugin's pods may be in backoffQ."""
         any(
             plugin.wake_probe()
             for plugin in list(self.plugins.values())
@@ -294,7 +294,7 @@ class PluginHost:
         )
 
     def check_gates(self, connection: PluginConnection) -> None:
-        """Ask a gate that is new about pods that are queued already."""
+        """Run a new PreEnqueue plugin for pods that are queued already."""
         if connection.spec.shadow or not connection.offers(PRE_ENQUEUE):
             return
         for (_, profile), plugin in self.plugins.items():
@@ -302,13 +302,13 @@ class PluginHost:
                 self._queue.check_gates_again(profile)
 
     def ask_keys_anew(self, connection: PluginConnection) -> None:
-        """Ask a plugin that orders the queue about all pods that wait: it may know nothing of them."""
+        """Ask a QueueSort plugin for the keys of all pods that wait: it may have lost them."""
         for plugin in self.plugins.values():
             if plugin.caller.connection is connection:
                 plugin.keys.ask_anew()
 
     async def _on_greeted(self, connection: PluginConnection) -> None:
-        """Take over what the plugin waits for, before any of it can happen to its state."""
+        """Register the plugin's events, before its state receives any of them."""
         if connection.offers(HINTS):
             self.nodes.keeps_earlier = self.pods.keeps_earlier = True
         for (name, profile), plugin in list(self.plugins.items()):
@@ -338,7 +338,7 @@ class PluginHost:
         return (waiting for uid in named.uids if (waiting := self._waiting_pods.get(uid)))
 
     def _other_keys(self, connection: PluginConnection, changed: queueing_pb2.PodSortKeys) -> None:
-        """Sort pods as the plugin wants it now; count those it was not asked about. Raises: ProtocolError."""
+        """Change sort keys as the plugin asks; counts keys of unknown pods. Raises: ProtocolError."""
         plugin = connection.spec.name
         keys = dict(zip(changed.uids, sort_keys_of(plugin, changed.keys, len(changed.uids)), strict=True))
         for one in self.plugins.values():
@@ -354,15 +354,15 @@ class PluginHost:
         self._queue.move_all(news_from(plugin), None, uids)
 
     def let_go(self, plugin: str, why: str) -> None:
-        """End what pods wait for at Permit on the wish of a plugin that is not asked any more."""
+        """Reject the pods that wait at Permit for a plugin that is removed."""
         for waiting in list(self._waiting_pods):
             if plugin in waiting.pending_plugins():
                 waiting.reject(plugin, f"plugin {plugin} {why}")
 
-    # The state that plugins follow.
+    # The cluster state that sidecars receive.
 
     def _patched(self, pod: Pod, patch: Mapping[str, Any]) -> Callable[[], None]:
-        """Show every plugin what is written to a pod on the wish of one; what takes that back."""
+        """Send a plugin's metadata patch of a pod to every sidecar; the result undoes that."""
         undo = self.pods.merge_metadata(pod.uid, patch)
         for version in self._every_version():
             version.feed.patched(pod)
@@ -373,7 +373,7 @@ class PluginHost:
             version.feed.follow(step)
 
     def _nominated(self, node_name: str) -> None:
-        """Tell plugins that follow promises, once for all that one turn of the loop brings."""
+        """Send changed nominations to the sidecars, once for each turn of the event loop."""
         for version in self._every_version():
             version.feed.nominated(node_name)
         if not self._telling and any(each.feed.wanted.nominations for each in self._every_version()):
@@ -409,7 +409,7 @@ async def _tell_done(caller: Caller, record: CycleRecord) -> None:
 
 
 def rejectors(record: CycleRecord) -> Collection[str]:
-    """The plugins that turned the pod down."""
+    """The plugins that rejected the pod."""
     status = record.status
     if status is None or not status.rejected:
         return ()
@@ -430,7 +430,7 @@ def _arguments(specs: Iterable[SidecarSpec], using: Sequence[ResolvedProfile]) -
 
 
 def _compare_arguments(spec: SidecarSpec, profile: ResolvedProfile) -> None:
-    """Say where arguments of an entry have no effect."""
+    """Log where arguments of an entry have no effect."""
     own = profile.args.get(spec.name, spec.args)
     if spec.args is not None and own != spec.args:
         log.warning(

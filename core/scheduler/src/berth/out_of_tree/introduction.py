@@ -1,7 +1,7 @@
-"""What a plugin says of itself in the handshake, checked before any of it is used.
+"""Validation of a plugin's handshake.
 
-All of it is kept and worked with for as long as the connection stands: fields of pods at every attempt,
-conditions on events at every event, kinds as paths of the API server.
+All of it is used for as long as the connection lasts: fields of pods at every attempt,
+conditions on events at every event, kinds in paths of the API server.
 
 Source: docs/protocol.md "Order of calls", "Limits"; proto/berth/plugin/v1/identity.proto.
 """
@@ -49,7 +49,7 @@ _LONGEST_NAME = 317
 
 
 def problems_of(answer: identity_pb2.HandshakeResponse) -> Iterator[str]:
-    """Everything that is too much in the answer, or has no form that can be used."""
+    """What exceeds a limit in the handshake, or can't be parsed."""
     if (size := answer.ByteSize()) > HANDSHAKE_BYTES:
         yield f"its introduction has {size} bytes, at most {HANDSHAKE_BYTES} are read"
         return
@@ -80,7 +80,7 @@ def problems_of(answer: identity_pb2.HandshakeResponse) -> Iterator[str]:
 
 
 def kind_problems(kind: identity_pb2.WatchedResource) -> Iterator[str]:
-    """Why that kind can't be watched; it becomes a path of the API server."""
+    """Why that kind can't be watched: it becomes a path of the API server."""
     shown = ".".join(part[:_LONGEST_SUBDOMAIN] for part in (kind.resource, kind.version, kind.group) if part)
     named = (
         re.fullmatch(_LABEL, kind.resource)

@@ -1,6 +1,6 @@
-"""How much a sidecar may send: sizes, counts and rates, each with what it is drawn from.
+"""Limits of what a sidecar may send: sizes, counts and rates, each with its reason.
 
-What is past a limit is cut, paced or refused where it is read; docs/protocol.md "Limits" says which.
+What exceeds a limit is cut, delayed or refused where it is read; docs/protocol.md "Limits" says which.
 """
 
 MESSAGE_BYTES = 4 << 20

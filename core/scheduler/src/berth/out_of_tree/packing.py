@@ -62,7 +62,7 @@ def status_of(plugin: str, status: common_pb2.Status) -> Status:
 
 @lru_cache(maxsize=256)
 def _without_reason(plugin: str, number: int) -> Status:
-    """The status of most answers, made once for a plugin. Raises: ProtocolError."""
+    """A status without a reason, cached by plugin: most answers are that. Raises: ProtocolError."""
     code = _code(plugin, number)
     if code not in _WITHOUT_REASON:
         raise ProtocolError(plugin, f"status {code} without a reason")
@@ -95,7 +95,7 @@ def bitmap(rows: Rows, n: int) -> bytes:
 def verdicts_of(
     plugin: str, verdicts: scheduling_pb2.Verdicts, n: int, asked: Rows | None = None
 ) -> tuple[ReasonBytes, tuple[Status, ...]]:
-    """Reason codes of the requested ones of n nodes, and the statuses of the codes from 1 on.
+    """The reason codes of the requested nodes among n, and the statuses of the codes from 1 on.
 
     Shapes: codes uint8 (n,). Raises: ProtocolError.
     """
@@ -224,7 +224,7 @@ def _hint(plugin: str, hint: queueing_pb2.Hint, pods: int) -> Mask:
 
 
 def sort_keys_of(plugin: str, keys: Sequence[queueing_pb2.SortKey], pods: int) -> list[SortKey]:
-    """The keys of so many pods, missing parts as 0. Raises: ProtocolError."""
+    """The sort keys of that many pods, missing parts as 0. Raises: ProtocolError."""
     if len(keys) != pods:
         raise ProtocolError(plugin, f"{len(keys)} sort keys for {pods} pods")
     if (longest := max((len(key.parts) for key in keys), default=0)) > KEY_PARTS:

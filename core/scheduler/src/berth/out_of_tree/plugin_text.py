@@ -1,4 +1,4 @@
-"""Texts that plugins send, as they may stand in conditions, events, log lines, spans and files.
+"""Sanitizes plugins' texts for conditions, events, log lines, spans and files.
 
 Source: docs/protocol.md "Limits".
 """
@@ -8,7 +8,7 @@ import unicodedata
 from berth.out_of_tree.limits import REASON_BYTES
 
 ELLIPSIS = "…"
-# Control and format characters (bidirectional overrides are such), surrogates, line and paragraph separators.
+# Control and format characters (such as bidirectional overrides), surrogates, line and paragraph separators.
 _UNSHOWABLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 

@@ -1,4 +1,4 @@
-"""How long a call may take: what the list or the plugin says, at most what the cycle has left.
+"""The deadline of a call: the entry's or the plugin's timeout, at most the rest of the cycle's time.
 
 Source: docs/protocol.md "Transport".
 """
@@ -43,13 +43,13 @@ _POINTS = {
 
 
 class _Deadline(msgspec.Struct, frozen=True):
-    """When the cycle's time is used up, by the loop's clock."""
+    """The end of the cycle's time, by the event loop's clock."""
 
     at: float
 
 
 def wanted_seconds(spec: SidecarSpec, wishes: identity_pb2.Capabilities, method: str) -> float:
-    """What a call may take by itself: the list's word, else the plugin's wish within bounds."""
+    """A call's own timeout: the entry's, else the plugin's within bounds."""
     if spec.timeout is not None:
         return spec.timeout.seconds
     point = _POINTS.get(method)
@@ -60,7 +60,7 @@ def wanted_seconds(spec: SidecarSpec, wishes: identity_pb2.Capabilities, method:
 
 
 def seconds_left(state: CycleState, method: str) -> float:
-    """What the cycle that the call belongs to has left; it begins with its first call."""
+    """The rest of the cycle's time; it begins with the cycle's first call."""
     if method in _NOT_OF_THE_CYCLE:
         return LONGEST_SECONDS
     binding = method in _BINDING

@@ -1,4 +1,4 @@
-"""One plugin's versions: the one that new attempts begin with, and old ones that finish theirs.
+"""One plugin's versions: the current one, and draining ones that finish their attempts.
 
     attached --> current --(a newer one is ready)--> draining --(its attempts ended, or time is up)--> gone
 
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(slots=True)
 class PluginVersion:
-    """A connection with the feed that keeps it in step, and the task that keeps it up, once it has one."""
+    """A connection with its state feed, and its task once it was started."""
 
     connection: PluginConnection
     feed: StateFeed
@@ -36,7 +36,7 @@ class PluginVersion:
     """Whether another version took its place, so that it only ends its attempts."""
 
     def record(self, extent: Extent) -> CallRecording:
-        """Write down from now on what passes between the plugin and us, beginning with the state as it is."""
+        """Start a recording of what is exchanged with the plugin, which begins with the current state."""
         connection = self.connection
         handshake = identity_pb2.HandshakeResponse(
             name=connection.spec.name,
@@ -55,13 +55,13 @@ class PluginVersion:
         return recording
 
     def stop_recording(self, reason: Any) -> None:
-        """Write nothing more down."""
+        """End the recording."""
         if self.connection.recording is not None:
             self.connection.recording.end(reason)
             self.connection.record(None)
 
     async def close(self) -> None:
-        """Hang up for good."""
+        """Close the connection."""
         self.feed.end()
         self.stop_recording(recording_pb2.RECORDING_END_REASON_PLUGIN_GONE)
         if self.task is not None:
@@ -70,7 +70,7 @@ class PluginVersion:
 
 
 async def drained(version: PluginVersion, plugins: Iterable[SidecarPlugin]) -> None:
-    """Wait until no attempt needs that version any more, but not for ever."""
+    """Wait until no attempt uses that version any more, up to a limit."""
     using, name = list(plugins), version.connection.spec.name
     try:
         async with asyncio.timeout(DRAIN_SECONDS):

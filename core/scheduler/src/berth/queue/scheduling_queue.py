@@ -317,7 +317,7 @@ class SchedulingQueue(QueueContents):
         return True
 
     def add_unschedulable_if_not_present(self, record: QueuedPodInfo) -> None:
-        """Take a pod back after a failed attempt; it is done with flying in any case.
+        """Take a pod back after a failed attempt; it is removed from the in-flight pods in every case.
 
         The record's rejectors are those of this attempt: none means that something broke.
 

@@ -1,4 +1,4 @@
-"""How a scheduler process ends, beside what its inputs make of it."""
+"""The errors that end a scheduler process, other than those of its input."""
 
 
 class FinishedError(Exception):

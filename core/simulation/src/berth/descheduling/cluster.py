@@ -1,4 +1,4 @@
-"""A cluster as it is to be descheduled: what decisions read, what strategies read, and pods that ended.
+"""The cluster that descheduling works on: the scheduler's view, the strategies' view, and evicted pods.
 
 Pods' annotations for simulations say nothing here: anyone who may write a pod could make it end in a plan.
 """

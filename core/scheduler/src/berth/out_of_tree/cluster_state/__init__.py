@@ -1,1 +1,1 @@
-"""What plugins are sent of the cluster: every step of the snapshot, and objects of further kinds."""
+"""The cluster state that sidecars receive: each change of the snapshot, and objects of further kinds."""

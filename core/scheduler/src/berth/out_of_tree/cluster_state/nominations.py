@@ -1,8 +1,8 @@
-"""Pods that were promised a node, as one plugin is sent them.
+"""Nominated pods, as they are sent to one sidecar.
 
     queue's nominator --changes--> Nominations --PodRemove, PodUpsert NOMINATED--> StateFeed
 
-A pod that is assumed or placed is not promised any more: its removal goes before what the snapshot says.
+A pod that is assumed or bound is no longer nominated: its removal precedes the snapshot's own changes.
 
 Source: proto/berth/plugin/v1/state.proto PodStage.
 """
@@ -19,7 +19,7 @@ from berth_plugin_proto import state_pb2
 
 
 class News(NamedTuple):
-    """What became of promises: in a step, removals stand before and upserts after what the snapshot says."""
+    """Changed nominations: in a step, removals precede the snapshot's own changes and upserts follow them."""
 
     removals: list[state_pb2.Change]
     upserts: list[state_pb2.Change]
@@ -29,7 +29,7 @@ NOTHING = News([], [])
 
 
 class Nominations:
-    """What a plugin was sent, by node, and what has changed since."""
+    """The nominations that a plugin was sent, by node, and the nodes whose nominations changed since."""
 
     def __init__(self, nominator: Nominator, pods: RawObjects[Pod]) -> None:
         self._nominator = nominator
@@ -39,15 +39,15 @@ class Nominations:
         self._sent: dict[str, dict[str, bytes]] = {}
 
     def begin(self, resources: Collection[str]) -> None:
-        """Tell of pods that request one of these, of all where none is named; nothing was sent yet."""
+        """Send the pods that request one of these resources, or all where none is named."""
         self._resources, self._position, self._sent = resources, -1, {}
 
     def stale(self) -> bool:
-        """Whether there may be something to tell."""
+        """Whether a nomination may have changed."""
         return self._nominator.changes.end != self._position
 
     def news(self, dropped: Collection[str] = ()) -> News:
-        """What changed since the last time. `dropped` are pods that the plugin is asked to drop before."""
+        """The changes since the last call. The step removes the pods in `dropped` already."""
         nominator = self._nominator
         for uid in dropped:
             self._sent.get(nominator.node_of(uid), {}).pop(uid, None)
@@ -64,13 +64,13 @@ class Nominations:
         return News([_removal(uid) for uid in gone], upserts)
 
     def everything(self) -> Iterator[state_pb2.Change]:
-        """All that was sent, for a full transfer."""
+        """All nominations, for a full transfer."""
         for name, pods in self._sent.items():
             for uid, data in pods.items():
                 yield _upsert(uid, name, data)
 
     def _changed(self, nominator: Nominator, dropped: Collection[str]) -> Collection[str]:
-        """The nodes to look at again."""
+        """The nodes whose nominations may have changed."""
         names = nominator.changes.since(self._position) if self._position >= 0 else None
         self._position = nominator.changes.end
         if names is None:

@@ -22,8 +22,8 @@ _read_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 class PodFields:
     """Reads the same fields from one pod after another.
 
-    Pods as they usually are take one pass: a decoder made for the named fields passes over all others, and
-    what it found is written down again. A pod of another shape is read part by part.
+    Pods of the usual shape take one pass: a decoder made for the named fields skips all others, and
+    the values are encoded again. A pod of another shape is read field by field.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -42,7 +42,7 @@ class PodFields:
             place = place.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
 
     def of(self, pod: bytes) -> Hashable:
-        """The fields' values as one value; what is not there counts as absent."""
+        """The values of the fields, encoded as one; a field that the pod does not have is absent."""
         if self._nothing:
             return ()
         if self._at_once is not None:
@@ -54,9 +54,9 @@ class PodFields:
 
 
 def _shape(wanted: Tree) -> Any:
-    """The type of a value with that below it, None where no type says it: single elements of a list.
+    """The type to decode these paths with; None where a path names a single element of a list.
 
-    What is absent is left out as it is written; what is null is no value of the type.
+    Absent fields are left out when encoded; null is no value of the type.
     """
     if not wanted:
         return msgspec.Raw

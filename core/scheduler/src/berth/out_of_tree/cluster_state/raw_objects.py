@@ -1,7 +1,7 @@
-"""The API server's own bytes of objects, kept for plugins that decode them with their own types.
+"""Objects as the API server's JSON, kept for sidecars, which decode them with their own types.
 
 Kept only while there are sidecars. Bytes are taken where objects are decoded, and dropped when the watch
-says that the object is gone. What an object was before is kept for a while, for hints that compare.
+deletes the object. The replaced version is kept for a while, for queueing hints that compare the two.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,9 +22,9 @@ MAX_EARLIER_BYTES = 16 << 20
 
 
 class RawObjects(Generic[T]):
-    """Bytes by UID, for one kind. `keeps_earlier` says whether what was replaced is kept for a while.
+    """JSON by UID, for one kind. `keeps_earlier` says whether a replaced version is kept for a while.
 
-    Nothing is kept until `keeps` says so: what came before has to be brought by `fill`.
+    Nothing is kept until `keeps` is true: objects that were decoded before are added by `fill`.
     """
 
     def __init__(self) -> None:
@@ -43,20 +43,20 @@ class RawObjects(Generic[T]):
         return self._bytes.get(uid, b"")
 
     def of(self, obj: T) -> bytes:
-        """That very version of the object as JSON, empty where it is not kept any more."""
+        """This version of the object as JSON; empty where it is no longer kept."""
         version = obj.metadata.resource_version
         if self._versions.get(obj.uid) == version:
             return self._bytes.get(obj.uid, b"")
         return self._earlier.peek((obj.uid, version)) or b""
 
     def decoding(self, decode: Callable[[bytes], T]) -> Callable[[bytes], T]:
-        """The same decoder, keeping the bytes of what it decodes. Raises for what is no UTF-8."""
+        """Wrap the decoder to keep the JSON of what it decodes. It then raises for invalid UTF-8."""
 
         def decode_and_keep(data: bytes) -> T:
             obj = decode(data)
             if self.keeps:
                 metadata, kept = obj.metadata, bytes(data)
-                kept.decode()  # Also in what was passed over: a plugin's decoder refuses what is no text.
+                kept.decode()  # Skipped fields, too: a plugin's decoder refuses invalid UTF-8 anywhere.
                 if self.keeps_earlier:
                     self._replace(metadata.uid)
                 self._bytes[metadata.uid] = kept
@@ -66,13 +66,13 @@ class RawObjects(Generic[T]):
         return decode_and_keep
 
     def fill(self, obj: T, data: bytes) -> None:
-        """Keep what a list has brought, unless the watch was faster."""
+        """Keep listed objects, unless the watch delivered a newer version."""
         if obj.uid not in self._bytes:
             self._bytes[obj.uid] = bytes(data)
             self._versions[obj.uid] = obj.metadata.resource_version
 
     def drop(self, uid: str) -> None:
-        """Forget an object that is gone."""
+        """Drop a deleted object."""
         if self.keeps_earlier:
             self._replace(uid)
         self._bytes.pop(uid, None)
@@ -83,9 +83,9 @@ class RawObjects(Generic[T]):
             self._earlier.put((uid, self._versions[uid]), known, len(known))
 
     def merge_metadata(self, uid: str, patch: Mapping[str, Any]) -> Callable[[], None]:
-        """Apply a merge patch of labels and annotations to what is kept, ahead of the watch.
+        """Apply a merge patch of labels and annotations to the kept JSON before the watch delivers it.
 
-        What comes back undoes it, unless the watch has brought something newer.
+        Call the result to undo it; that does nothing once the watch delivered a newer version.
         """
         known = self._bytes.get(uid)
         if known is None:
@@ -103,19 +103,19 @@ class RawObjects(Generic[T]):
         return undo
 
     def following(self, handler: ResourceHandler) -> "Following[T]":
-        """The same handler, dropping the bytes of objects that are gone."""
+        """Wrap the handler so that the JSON of deleted objects is dropped."""
         return Following(self, handler)
 
 
 class KeptObjects(Protocol):
-    """Where the bytes of nodes and pods are kept."""
+    """The JSON of nodes and pods."""
 
     nodes: RawObjects[Node]
     pods: RawObjects[Pod]
 
 
 class Following(Generic[T]):
-    """Passes everything on; forgets the bytes of what was deleted."""
+    """Forwards every event; drops the JSON of deleted objects."""
 
     def __init__(self, kept: RawObjects[T], handler: ResourceHandler) -> None:
         self._kept = kept

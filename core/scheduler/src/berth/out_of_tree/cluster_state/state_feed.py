@@ -1,7 +1,7 @@
-"""What one plugin is sent of the cluster: each step that matters to it as a delta, and the whole on demand.
+"""The cluster state for one sidecar: a delta for each step that concerns it, and a full transfer on demand.
 
 A feed follows the snapshot row by row, so that a node's index in a call is its row. It keeps the last deltas,
-so that a plugin that reconnects resumes, and a call can carry what the stream has not brought yet.
+so that a plugin that reconnects resumes, and a call can carry deltas that the stream has not delivered yet.
 
 Source: proto/berth/plugin/v1/state.proto; docs/protocol.md "State".
 """
@@ -44,17 +44,17 @@ class Reserved(NamedTuple):
 
 
 class FeedFollower(Protocol):
-    """Passes on what a feed has for its plugin."""
+    """Receives notifications of a feed."""
 
     def notify(self) -> None:
-        """There is a step that the plugin has not been sent yet."""
+        """A new step is to be sent."""
 
     def kinds_listed(self) -> None:
-        """A kind that the plugin wants was listed, or can't be."""
+        """A watched kind was listed, or can't be listed."""
 
 
 class StateFeed:
-    """Deltas and full transfers for one plugin, narrowed to what it wants to see."""
+    """Deltas and full transfers for one plugin, restricted to its declared interest."""
 
     def __init__(
         self,
@@ -96,18 +96,18 @@ class StateFeed:
         """Pods that the plugin knows as assumed, by UID."""
 
     def begin(self) -> None:
-        """Follow the rows from where the snapshot stands: it may have been at work before this feed."""
+        """Follow the snapshot from its current generation: it may be older than this feed."""
         self._names = list(self._snapshot.names)
         self._rows = dict(self._snapshot.row_of)
         self._generation = 1 if self._snapshot.generation else 0
 
     @property
     def generation(self) -> int:
-        """The newest generation: grows with each step that has something for the plugin, from 1 on."""
+        """The newest generation: starts at 1 and grows with each step that concerns the plugin."""
         return self._generation
 
     def narrow(self, wanted: identity_pb2.StateInterest) -> None:
-        """Send what the plugin wants from now on; steps made for other wishes are of no use any more."""
+        """Set the plugin's interest; deltas that were made for another interest are dropped."""
         if wanted != self.wanted:
             self._deltas.clear()
             self._transferred = False
@@ -118,34 +118,34 @@ class StateFeed:
         self._objects.follow(self, wanted.resources)
 
     def overdue(self) -> list[str]:
-        """Which of the kinds that the plugin wants can't be listed, and why."""
+        """The watched kinds that can't be listed, and why."""
         return self._objects.overdue(self.wanted.resources)
 
     def end(self) -> None:
-        """Hear of watched objects no more."""
+        """Stop following watched objects."""
         self._objects.forget(self)
 
     def take(self, change: state_pb2.Change) -> None:
-        """Make a step of a change of a watched object; before the first snapshot, a transfer brings it."""
-        # What it says of any node may rest on it, and a pod may be tried before the plugin's own news.
+        """Make a step of a watched object's change; before the first snapshot, the transfer contains it."""
+        # Any answer may depend on the object, and a pod may be tried before the plugin asks for a requeue.
         self.external_changes += 1
         if not self._snapshot.generation:
             return
         self._keep([change])
 
     def nominated(self, node_name: str) -> None:
-        """Others were promised that node than before: `catch_up` says who, or the next step."""
+        """The node's nominated pods changed: `catch_up` or the next step sends them."""
         if self.wanted.nominations:
             self.touch(node_name)
 
     def touch(self, node_name: str) -> None:
-        """Take note that the plugin was sent something about that node."""
+        """Record that the plugin was sent something about that node."""
         row = self._snapshot.row_of.get(node_name)
         if row is not None:
             self.touched.note(row)
 
     def catch_up(self) -> None:
-        """Make a step of what became of promised pods, if anything did."""
+        """Make a step of the nominations that changed, if any."""
         if not self.wanted.nominations or not self._snapshot.generation or not self._nominations.stale():
             return
         removals, upserts = self._nominations.news()
@@ -153,21 +153,21 @@ class StateFeed:
             self._keep(removals + upserts)
 
     def on_listing(self) -> None:
-        """Pass on that a kind was listed, or can't be."""
+        """Forward that a kind was listed, or can't be."""
         for follower in self.followers:
             follower.kinds_listed()
 
     def reserving(self, uid: str, attempt: int) -> None:
-        """Take note that the plugin may hold something for the pod from now on, for that attempt."""
+        """Record that the plugin may hold resources for the pod from now on, on behalf of that attempt."""
         if self.wanted.pods:
             self._reserved[uid] = Reserved(attempt, self._pods.get(uid))
 
     def patched(self, pod: Pod) -> None:
-        """An assumed pod's metadata was changed: the next step brings it again."""
+        """An assumed pod's metadata was changed: the next step sends the pod again."""
         self._patched[pod.uid] = pod
 
     def follow(self, step: SnapshotStep) -> None:
-        """Take a step of the snapshot."""
+        """Make a step of the snapshot's changes."""
         wanted = self.wanted
         of_nodes = bool(step.dropped or step.nodes)
         changes = self._node_changes(step) if of_nodes else []
@@ -182,7 +182,7 @@ class StateFeed:
             self._keep(changes)
 
     def _keep(self, changes: list[state_pb2.Change]) -> None:
-        """Make a generation of the changes, and have it passed on."""
+        """Make a generation of the changes, and notify the stream."""
         before, self._generation = self._generation, self._generation + 1
         if self._transferred:
             delta = state_pb2.Delta(
@@ -212,7 +212,7 @@ class StateFeed:
         return list(newer)[::-1]
 
     def carried(self, generation: int) -> list[state_pb2.Delta]:
-        """The deltas after that generation for a call to carry, as long as they are small."""
+        """The deltas after that generation, for a call to carry; None where they are too large for that."""
         deltas = self.since(generation)
         if not deltas or sum([delta.ByteSize() for delta in deltas]) > MAX_CARRIED_BYTES:
             return []
@@ -220,13 +220,13 @@ class StateFeed:
         return deltas
 
     def transfer(self) -> Iterator[state_pb2.SyncRequest]:
-        """The whole state as it is now, as chunks and a commit: the plugin is sent all of it."""
+        """The whole current state, as chunks and a commit; all of it counts as sent."""
         self._transferred = True
         self._sent_as_assumed = {info.uid for info in self._pods_of_interest() if self._is_assumed(info.uid)}
         return self.picture()
 
     def picture(self) -> Iterator[state_pb2.SyncRequest]:
-        """The same for another reader: nothing counts as sent to the plugin."""
+        """The whole current state for another reader; none of it counts as sent."""
         commit = state_pb2.Commit(generation=self.generation, node_count=self._node_count)
         return _in_chunks(self._everything(), commit)
 
@@ -243,7 +243,7 @@ class StateFeed:
                 state_pb2.Change(node_upsert=self._node(row, node)) for row, node in enumerate(snapshot.nodes)
             ]
         if self.wanted.pods:
-            # A pod without bytes was deleted since the last step: the next one says that it is gone.
+            # A pod without JSON was deleted since the last step: the next one removes it.
             there = (info for info in self._pods_of_interest() if self._pods.get(info.uid))
             changes += [
                 state_pb2.Change(pod_upsert=self._pod(info, assumed=self._is_assumed(info.uid)))
@@ -258,7 +258,7 @@ class StateFeed:
         return filter(self._concerns, on_nodes)
 
     def _node_changes(self, step: SnapshotStep) -> list[state_pb2.Change]:
-        """Follow the step's nodes row by row; what the plugin is told of it."""
+        """The node changes of the step, in the order of the snapshot's row changes."""
         told = self.wanted.nodes and self._transferred
         changes = []
         for name in step.dropped:
@@ -275,7 +275,7 @@ class StateFeed:
         return changes
 
     def _drop_row(self, name: str) -> int:
-        """The row that the node had; the last node takes its place."""
+        """The row that the node had, which the last node takes over."""
         index = self._rows.pop(name)
         last = self._names.pop()
         if last != name:
@@ -284,7 +284,7 @@ class StateFeed:
         return index
 
     def _pod_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
-        """What became of each pod of the step, to be told once."""
+        """The change of each pod of the step, one for each pod."""
         pods = step.pods
         named = [(info.pod.metadata.uid, sign, info) for sign, info in pods]
         before = {uid: info for uid, sign, info in reversed(named) if sign < 0}
@@ -299,7 +299,7 @@ class StateFeed:
             self.touch(info.pod.node_name)
             if sign < 0:
                 if reserved is not None and reserved.data and uid not in self._sent_as_assumed:
-                    # Gone before any step showed it: a plugin that holds something for it has to see it go.
+                    # No step contained it: a plugin that reserved something for it has to see the removal.
                     yield state_pb2.Change(pod_upsert=_upsert(info, reserved.data, reserved.attempt))
                 self._sent_as_assumed.discard(uid)
                 yield state_pb2.Change(pod_remove=state_pb2.PodRemove(uid=uid))
@@ -307,7 +307,7 @@ class StateFeed:
                 yield self._as_sent(info, assumed=assumed)
 
     def _is_old_news(self, info: PodInfo, before: PodInfo | None) -> bool:
-        """Whether the plugin need not hear of the new version."""
+        """Whether the plugin already has this version, as far as it can tell the difference."""
         if before is None or not info.counts_like(before):
             return False
         same_stage = self._is_assumed(info.uid) == (info.uid in self._sent_as_assumed)
@@ -319,7 +319,7 @@ class StateFeed:
         return self._nominations.news([uid for uid, sign in last.items() if sign < 0])
 
     def _patched_changes(self, step: SnapshotStep) -> Iterator[state_pb2.Change]:
-        """Pods with new metadata that the step does not bring anyway."""
+        """Pods with patched metadata that the step does not contain already."""
         brought = {info.uid for _, info in step.pods}
         patched, self._patched = self._patched, {}
         for uid, pod in patched.items():
@@ -337,7 +337,7 @@ class StateFeed:
         return state_pb2.NodeUpsert(index=row, name=node.name, object=self._nodes.get(node.uid))
 
     def _as_sent(self, info: PodInfo, *, assumed: bool) -> state_pb2.Change:
-        """The pod's change for the next step; remembers in which stage the plugin then knows it."""
+        """The pod's change for the next step; records the stage that the plugin then has it in."""
         if assumed:
             self._sent_as_assumed.add(info.uid)
         else:
@@ -345,7 +345,7 @@ class StateFeed:
         return state_pb2.Change(pod_upsert=self._pod(info, assumed=assumed))
 
     def _pod(self, info: PodInfo, *, assumed: bool) -> state_pb2.PodUpsert:
-        # A planner tries pods that there are not.
+        # Planners try hypothetical pods.
         data = self._pods.get(info.uid) or msgspec.json.encode(info.pod.written())
         if not assumed:
             return _upsert(info, data)
@@ -354,7 +354,7 @@ class StateFeed:
 
 
 def _upsert(info: PodInfo, data: bytes, attempt: int | None = None) -> state_pb2.PodUpsert:
-    """A pod that counts on its node; with the attempt that assumed it, where it is not bound yet."""
+    """The upsert of a pod on its node; with the attempt that assumed it, where it is not bound yet."""
     pod = info.pod
     stage = state_pb2.POD_STAGE_PLACED if attempt is None else state_pb2.POD_STAGE_ASSUMED
     return state_pb2.PodUpsert(

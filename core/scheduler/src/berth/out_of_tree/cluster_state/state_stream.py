@@ -1,9 +1,9 @@
-"""One opening of a plugin's state stream: resume or transfer, then every step, until it breaks.
+"""One state stream to a plugin: resume or full transfer, then every step, until the stream breaks.
 
     Held --> Begin(resume) or transfer --> steps ...      beside them: Ack --> acknowledged
                         ^                                             Nack --> transfer again
 
-A host with a time of its own (a simulation) says it before Begin, and whenever it passes:
+A host with a clock of its own (a simulation) sends its time before Begin, and whenever it advances:
 
     reach(time) --> Time .... TimeReached --> when the plugin wants to be woken
 
@@ -17,7 +17,8 @@ from typing import Any
 
 import grpc.aio
 
-from berth.out_of_tree.allowance import Allowance
+from berth.framework.clock import SYSTEM_CLOCK
+from berth.framework.pacing import TokenBucket
 from berth.out_of_tree.cluster_state.state_feed import CHUNK_BYTES, StateFeed
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
 from berth.out_of_tree.greeting import readable
@@ -63,8 +64,8 @@ class StateStream:
         self._epoch = epoch
         self._feed = feed
         self._log = log
-        self._answers = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
-        self._transfers = Allowance(TRANSFERS_AT_ONCE, TRANSFERS_A_SECOND)
+        self._answers = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SYSTEM_CLOCK.monotonic)
+        self._transfers = TokenBucket(TRANSFERS_A_SECOND, TRANSFERS_AT_ONCE, SYSTEM_CLOCK.monotonic)
         self._sent = 0
         self._overdue = asyncio.Event()
         self._patience: asyncio.TimerHandle | None = None
@@ -79,7 +80,7 @@ class StateStream:
         self._reaching: asyncio.Future[state_pb2.TimeReached] | None = None
 
     def holds(self, generation: int) -> None:
-        """The plugin has shown that it holds that generation.
+        """Record that the plugin acknowledged that generation.
 
         Raises: ProtocolError where there is no such generation yet.
         """
@@ -102,11 +103,11 @@ class StateStream:
         self._changed.set()
 
     def hold(self, unix_micros: int) -> None:
-        """Keep a time that the plugin is to hear when its stream begins."""
+        """Set the time to send when the stream begins."""
         self.unix_micros = unix_micros
 
     async def reach(self, unix_micros: int) -> state_pb2.TimeReached:
-        """The plugin's answer once it holds that time of the host.
+        """Send the host's time, and wait for the plugin's answer.
 
         Raises: NotConnectedError where the stream breaks, or there is no answer in time.
         """
@@ -125,7 +126,7 @@ class StateStream:
         await self._write(state_pb2.SyncRequest(time=state_pb2.Time(unix_micros=unix_micros)))
 
     def _take_time(self, reached: state_pb2.TimeReached) -> None:
-        """Raises: ProtocolError where that is not the answer to the time that was said."""
+        """Raises: ProtocolError where the answer is about another time than the one that was sent."""
         said = self.unix_micros
         if reached.unix_micros != said:
             raise ProtocolError(self._plugin, f"holds time {reached.unix_micros}, {said} was said")
@@ -136,7 +137,7 @@ class StateStream:
             self._reaching.set_result(reached)
 
     async def run(self, channel: grpc.aio.Channel, *, clocked: bool = False) -> None:
-        """Keep the plugin in step, and in time where it is `clocked`.
+        """Send every step, and the host's time where the plugin is `clocked`.
 
         Raises: ProtocolError, NotConnectedError, grpc.aio.AioRpcError.
         """
@@ -168,7 +169,7 @@ class StateStream:
         raise NotConnectedError(self._plugin, text)
 
     def _wait_for_ack(self, *, anew: bool = False) -> None:
-        """Give the plugin its time for what it has not acknowledged yet; all of it, where it moved on."""
+        """Wait for an ack; the timeout starts anew with each ack."""
         if anew or self.acknowledged >= self._sent:
             self._wait_no_more()
         if self.acknowledged < self._sent and self._patience is None:
@@ -181,7 +182,7 @@ class StateStream:
             self._patience = None
 
     async def _begin(self, held: state_pb2.Held) -> int:
-        """Resume where the plugin stands, or have everything sent; the generation that it then holds."""
+        """Resume, or transfer everything; returns the generation that the plugin then holds."""
         while not self._feed.generation:
             self._changed.clear()
             await self._changed.wait()
@@ -203,7 +204,7 @@ class StateStream:
         return generation
 
     async def _send_steps(self, sent: int) -> None:
-        """Send what no answered call has shown the plugin to hold already."""
+        """Send the steps that the plugin has not acknowledged by an answered call."""
         due = self._feed.generation
         while True:
             sent = max(sent, self.acknowledged)
@@ -212,7 +213,7 @@ class StateStream:
                 self._check_wish()
                 due = sent = await self._transfer()
                 continue
-            # A call may still carry what is not due.
+            # A later step may still be carried by a call.
             steps = [each for each in deltas if each.generation <= due]
             for delta in together(steps, self._feed.carried_to):
                 self._sent = delta.generation
@@ -226,8 +227,8 @@ class StateStream:
                 await asyncio.sleep(CALLS_FIRST_SECONDS)
 
     def _check_wish(self) -> None:
-        """Raises: ProtocolError where the plugin wants everything sent too often."""
-        if self._transfer_wanted and not self._transfers.admits():
+        """Raises: ProtocolError where the plugin asks for full transfers too often."""
+        if self._transfer_wanted and not self._transfers.take():
             text = f"wants the whole state more than {TRANSFERS_AT_ONCE} times in a row"
             raise ProtocolError(self._plugin, text)
 
@@ -246,7 +247,7 @@ class StateStream:
                     continue
                 case body:
                     raise ProtocolError(self._plugin, f"{body or 'nothing'} where an Ack is due")
-            if wait := self._answers.debt_seconds():
+            if wait := self._answers.reserve():
                 await asyncio.sleep(wait)
 
     def _take(self, generation: int) -> None:
@@ -284,7 +285,7 @@ class StateStream:
 
 
 def together(deltas: Iterable[state_pb2.Delta], carried_to: int) -> Iterator[state_pb2.Delta]:
-    """The same steps as fewer of them: a message costs far more than what it says of a pod.
+    """Coalesce consecutive steps: a message costs far more than a pod in it.
 
     Steps up to `carried_to` stay as they are: the plugin may hold one of them and not the next, and a delta
     that begins before what it holds and ends after it fits nowhere. Calls that are made later carry all.

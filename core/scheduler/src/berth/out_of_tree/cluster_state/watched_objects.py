@@ -1,4 +1,4 @@
-"""Objects of further kinds that plugins want to see: one watch a kind, sent to every plugin that wants it.
+"""Objects of further kinds that sidecars watch: one watch a kind, shared by all sidecars that want it.
 
     handshake --StateInterest.resources--> WatchedObjects --start--> a reflector of the scheduler process
     its objects, as the API server's bytes --changes--> StateFeed of each plugin that wants the kind
@@ -27,7 +27,7 @@ class WatchedKind(NamedTuple):
 
     @property
     def events(self) -> str:
-        """What the kind is called in EventInterest."""
+        """The kind's name in EventInterest."""
         return ".".join(part for part in (self.resource, self.version, self.group) if part)
 
 
@@ -48,17 +48,17 @@ OnEvent = Callable[[ClusterEvent, WatchedObject | None, WatchedObject | None], N
 
 
 class Follower(Protocol):
-    """Who is notified of changes."""
+    """Receives the changes of watched objects."""
 
     def take(self, change: state_pb2.Change) -> None:
-        """Hear of one change."""
+        """Receive one change."""
 
     def on_listing(self) -> None:
-        """Hear that a kind was listed, or can't be."""
+        """Receive that a kind was listed, or can't be."""
 
 
 class ObjectsOfKind:
-    """The objects of one kind, and who follows them; a reflector's handler."""
+    """The objects of one kind, and their followers; a reflector's handler."""
 
     def __init__(self, kind: WatchedKind, on_event: OnEvent) -> None:
         self.kind = kind
@@ -69,21 +69,21 @@ class ObjectsOfKind:
         self._objects: dict[tuple[str, str], WatchedObject] = {}
 
     def upserts(self) -> Iterator[state_pb2.Change]:
-        """Everything that is there."""
+        """Upserts of all objects."""
         return (self._upsert(obj) for obj in self._objects.values())
 
     def on_add(self, obj: WatchedObject) -> None:
-        """Keep a new object, and tell."""
+        """Store a new object and notify the followers."""
         self._put(obj)
         self._on_event(ClusterEvent(self.kind.events, ActionType.ADD), None, obj)
 
     def on_update(self, old: WatchedObject, new: WatchedObject) -> None:
-        """Keep the newer version, and tell."""
+        """Store the newer version and notify the followers."""
         self._put(new)
         self._on_event(ClusterEvent(self.kind.events, ActionType.UPDATE), old, new)
 
     def on_delete(self, obj: WatchedObject) -> None:
-        """Forget it, and tell."""
+        """Remove the object and notify the followers."""
         del self._objects[obj.namespace, obj.name]
         self._tell(state_pb2.Change(object_remove=state_pb2.ObjectRemove(key=self._key(obj))))
         self._on_event(ClusterEvent(self.kind.events, ActionType.DELETE), obj, None)
@@ -93,11 +93,11 @@ class ObjectsOfKind:
         self._tell(self._upsert(obj))
 
     def on_synced(self) -> None:
-        """What is there has been reported already; followers hear that it is all."""
+        """All objects have been delivered; notify the followers that the kind is listed."""
         self._listed("")
 
     def on_overdue(self, why: str) -> None:
-        """The kind is not listed, and others need not wait for it."""
+        """The kind can't be listed for now; nothing waits for it any longer."""
         self._listed(why)
 
     def _listed(self, overdue: str) -> None:
@@ -127,9 +127,9 @@ StartWatch = Callable[[WatchedKind, ObjectsOfKind], Stop]
 
 
 class WatchedObjects:
-    """All kinds that some plugin wants, watched from the first wish on.
+    """All kinds that some sidecar watches; a watch starts with the first follower.
 
-    `start` makes a watch call a handler, and gives what ends it. `on_event` is called with every change.
+    `start` starts a watch and returns a function that ends it. `on_event` is called with every change.
     """
 
     def __init__(self, start: StartWatch, on_event: OnEvent) -> None:
@@ -139,7 +139,7 @@ class WatchedObjects:
         self._stops: dict[WatchedKind, Stop] = {}
 
     def follow(self, follower: Follower, wanted: Iterable[identity_pb2.WatchedResource]) -> None:
-        """Tell the follower of these kinds from now on, and of no others."""
+        """Notify the follower of exactly these kinds from now on."""
         kinds = set(_kinds(wanted))
         for kind, objects in list(self._kinds.items()):
             if kind not in kinds and follower in objects.followers:
@@ -153,17 +153,17 @@ class WatchedObjects:
                 objects.followers.append(follower)
 
     def forget(self, follower: Follower) -> None:
-        """Tell the follower of nothing any more."""
+        """Remove the follower."""
         self.follow(follower, ())
 
     def upserts(self, wanted: Iterable[identity_pb2.WatchedResource]) -> Iterator[state_pb2.Change]:
-        """Everything there is of these kinds, as far as they are followed."""
+        """Upserts of all objects of these kinds, as far as they are followed."""
         for kind in dict.fromkeys(_kinds(wanted)):
             if kind in self._kinds:
                 yield from self._kinds[kind].upserts()
 
     def overdue(self, wanted: Iterable[identity_pb2.WatchedResource]) -> list[str]:
-        """Which of these kinds can't be listed, and why."""
+        """The kinds among these that can't be listed, and why."""
         known = (self._kinds.get(kind) for kind in dict.fromkeys(_kinds(wanted)))
         return [objects.overdue for objects in known if objects is not None and objects.overdue]
 
@@ -190,12 +190,12 @@ _decoder = msgspec.json.Decoder(_Named)
 
 
 def decode_object(data: bytes) -> WatchedObject:
-    """Give an object of any kind with its bytes.
+    """Decode an object of any kind, and keep its JSON.
 
-    Raises: msgspec.MsgspecError: it has no name; UnicodeDecodeError: it is no text.
+    Raises: msgspec.MsgspecError where it has no name; UnicodeDecodeError where it is not UTF-8.
     """
     metadata, kept = _decoder.decode(data).metadata, bytes(data)
-    kept.decode()  # Also in what was passed over: a plugin's decoder refuses what is no text.
+    kept.decode()  # Skipped fields are checked, too: a plugin's decoder refuses invalid UTF-8 anywhere.
     return WatchedObject(metadata.namespace, metadata.name, kept, metadata.uid, metadata.labels)
 
 

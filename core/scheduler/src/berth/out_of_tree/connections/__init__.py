@@ -1,1 +1,1 @@
-"""The connection to one sidecar: what it announced, whether it answers, and the streams that are open."""
+"""The connection to one sidecar: its handshake, its health, and its open streams."""

@@ -1,4 +1,4 @@
-"""When to stop calling a plugin that keeps failing, and when to try it again.
+"""A circuit breaker: stops calls to a plugin that keeps failing, and probes whether it has recovered.
 
     closed --FAILURES_IN_A_ROW--> open --pause--> half open --probe answered--> closed
                                    ^                  |
@@ -27,7 +27,7 @@ class Circuit(Enum):
 
 
 class Breaker:
-    """One plugin's circuit; `now` is a monotonic clock in seconds, `on_change` hears of every change."""
+    """One plugin's circuit; `now` is a monotonic clock in seconds, `on_change` gets every change."""
 
     def __init__(self, now: Callable[[], float], on_change: Callable[[Circuit], None]) -> None:
         self.circuit = Circuit.CLOSED
@@ -44,7 +44,7 @@ class Breaker:
         return max(self._opens_at - self._now(), 0.0) if self.circuit is Circuit.OPEN else 0.0
 
     def admits(self) -> bool:
-        """Whether a call may be made now; half open, the one that may is the probe."""
+        """Whether a call may be made now; while half open, the first one is the probe."""
         if self.circuit is Circuit.CLOSED:
             return True
         if self.circuit is Circuit.OPEN:
@@ -57,14 +57,14 @@ class Breaker:
         return True
 
     def succeeded(self) -> None:
-        """A call was answered as it should be."""
+        """Record a call with a valid response."""
         self._failures, self._probing = 0, False
         if self.circuit is not Circuit.CLOSED:
             self._failed_probes = 0
             self._turn(Circuit.CLOSED)
 
     def failed(self) -> None:
-        """A call was not."""
+        """Record a failed call."""
         self._failures += 1
         self._probing = False
         if self.circuit is Circuit.HALF_OPEN:
@@ -75,11 +75,11 @@ class Breaker:
         self._turn(Circuit.OPEN)
 
     def gave_up(self) -> None:
-        """A call ended without telling anything of the plugin."""
+        """Record a call that ended without saying anything about the plugin's health."""
         self._probing = False
 
     def restarted(self) -> None:
-        """Another process may answer now: it gets its probe at once."""
+        """Record a restart of the plugin: the next call is its probe."""
         self._opens_at = self._now()
 
     def _turn(self, circuit: Circuit) -> None:

@@ -1,4 +1,4 @@
-"""What state a plugin is in, as conditions that people and tools read: type, status, reason, message, since.
+"""The state of a plugin as conditions: type, status, reason, message, since.
 
 Source: Kubernetes API conventions on conditions; `berth plugin describe` shows them.
 """
@@ -13,7 +13,7 @@ from berth.out_of_tree.plugin_text import bounded
 
 
 class ConditionType(StrEnum):
-    """What can be said of a plugin."""
+    """The types of a plugin's conditions."""
 
     CONNECTED = "Connected"
     CONFIGURED = "Configured"
@@ -29,7 +29,7 @@ class ConditionType(StrEnum):
 
 
 class PluginCondition(msgspec.Struct, frozen=True):
-    """One fact, as it has been since `since` (wall-clock seconds since the epoch)."""
+    """A condition; its status has been the same since `since` (wall-clock seconds since the epoch)."""
 
     kind: ConditionType
     holds: bool
@@ -52,20 +52,20 @@ class Conditions:
         self._by_kind: dict[ConditionType, PluginCondition] = {}
 
     def __iter__(self) -> Iterator[PluginCondition]:
-        # Metrics read in another thread: only a copy made in one step keeps its size meanwhile.
+        # Metrics are read in another thread: only a copy made in one step is safe to iterate over.
         return iter(self._by_kind.copy().values())
 
     def holds(self, kind: ConditionType) -> bool:
-        """Whether it is known to hold."""
+        """Whether the condition is True."""
         known = self._by_kind.get(kind)
         return known is not None and known.holds
 
     def begin(self, kind: ConditionType, reason: str, *, holds: bool) -> None:
-        """Say how things are at first, which is no news to anybody."""
+        """Set the first status, which is not reported as a change."""
         self._by_kind[kind] = PluginCondition(kind, holds, reason, "", self._now())
 
     def put(self, kind: ConditionType, reason: str, message: str = "", *, holds: bool) -> bool:
-        """Say how things are, and whether that is news; `since` moves where it comes to hold, or ceases."""
+        """Set a condition; returns whether it changed. `since` moves where the status changes."""
         message = bounded(message, REFUSAL_BYTES)
         known = self._by_kind.get(kind)
         if known is not None and (known.holds, known.reason, known.message) == (holds, reason, message):

@@ -1,12 +1,12 @@
-"""One plugin's connection: dial, shake hands, configure, keep its state in step, start over when it breaks.
+"""One plugin's connection: dial, handshake, configure, synchronize its state, reconnect when it breaks.
 
     waiting --socket answers--> greeting --configured--> syncing --first ack--> ready
        ^                           |                        |                     |
        +------- backoff <----------+------------------------+--- broken, or late -+
 
-The scheduler starts and schedules without its plugins: everything here happens beside it. A plugin that lets
-calls run out of time is hung up on and greeted again, which says whether it is back; from then on one late
-call more is enough, until one is answered. What it answers wrongly opens its circuit (`breaker.py`).
+The scheduler starts and schedules without its plugins: this runs concurrently with it. A plugin that lets
+calls run into their deadline is disconnected, and the next handshake shows whether it is back; then one late
+call is enough to disconnect it, until one is answered. Invalid responses open its circuit (`breaker.py`).
 
 Source: docs/protocol.md "Order of calls", "Failures".
 """
@@ -24,8 +24,7 @@ import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.framework.clock import SYSTEM_CLOCK, Clock
-from berth.framework.pacing import Backoff, Pauses
-from berth.out_of_tree.allowance import Allowance
+from berth.framework.pacing import Backoff, Pauses, TokenBucket
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.cluster_state.state_stream import StateStream, within
 from berth.out_of_tree.connections.breaker import Breaker, Circuit
@@ -68,7 +67,7 @@ LATE_CALLS = 3
 
 
 class Phase(Enum):
-    """Where a connection stands."""
+    """The phase of a connection."""
 
     WAITING = "waiting"
     GREETING = "greeting"
@@ -77,7 +76,7 @@ class Phase(Enum):
 
 
 class Listeners(msgspec.Struct, frozen=True):
-    """Who hears of what a connection meets.
+    """Callbacks for what happens on a connection.
 
     `greeted` is awaited before any state is sent; `answering` is called when its circuit closes again,
     `probing` when an open one lets a call through.
@@ -92,7 +91,7 @@ class Listeners(msgspec.Struct, frozen=True):
 
 
 class PluginConnection:
-    """The connection to one plugin; `run` keeps it up for as long as it is not cancelled.
+    """The connection to one plugin; `run` maintains it until it is cancelled.
 
     `arguments` are by profile. `epoch` is the random name of this connection's state stream: generations are
     compared within one epoch only, and a plugin drops its state when it is sent another. `clock` times the
@@ -151,7 +150,7 @@ class PluginConnection:
         self._upcoming: Services | None = None
         self._answered = self._late = 0
         self._last_late: float | None = None
-        self._requeues = Allowance(MESSAGES_AT_ONCE, MESSAGES_A_SECOND)
+        self._requeues = TokenBucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE, SYSTEM_CLOCK.monotonic)
         for kind in (
             ConditionType.CONNECTED,
             ConditionType.CONFIGURED,
@@ -163,34 +162,34 @@ class PluginConnection:
 
     @property
     def ready(self) -> bool:
-        """Whether the plugin is connected and in sync; its circuit may still be open."""
+        """Whether the plugin is connected and its state is synchronized; its circuit may still be open."""
         return self.phase is Phase.READY
 
     @property
     def hung(self) -> bool:
-        """Whether it was hung up on for the calls that it left unanswered, and is not back."""
+        """Whether it was disconnected because calls ran into their deadline, and has not come back."""
         return not self.ready and self._late >= LATE_CALLS
 
     @property
     def slow(self) -> bool:
-        """Whether it can be asked, and let a call run out of time a moment ago."""
+        """Whether it is connected, and a call ran into its deadline a moment ago."""
         if not self.ready or self._last_late is None:
             return False
         return SYSTEM_CLOCK.monotonic() - self._last_late < SLOW_SECONDS
 
     @property
     def acknowledged(self) -> int:
-        """The newest generation that the plugin has shown to hold."""
+        """The newest generation that the plugin acknowledged."""
         return self._state.acknowledged
 
     def record(self, recording: CallRecording | None) -> None:
-        """Show that recording everything that passes from now on, or no recording any more."""
+        """Show everything that is exchanged from now on to the recording; None ends that."""
         self.recording = recording
         self._show_stubs(self._stubs)
         self._identity = self._shown(self._identity)
 
     def stub(self, method: str) -> Any:
-        """What has the call of that name as a method; None while none can be made."""
+        """The stub that has the call of that name; None while no call can be made."""
         return self._stubs.get(SERVICE_OF[method])
 
     def _show_stubs(self, stubs: Mapping[str, Any]) -> None:
@@ -210,50 +209,50 @@ class PluginConnection:
         return point in self._offered
 
     def seconds_for(self, method: str) -> float:
-        """How long a call may take by itself."""
+        """The call's own deadline, in seconds."""
         known = self._seconds.get(method)
         if known is None:
             known = self._seconds[method] = wanted_seconds(self.spec, self.capabilities, method)
         return known
 
     def forget_deadlines(self) -> None:
-        """The entry of the list is another: how long calls may take is worked out anew."""
+        """Recompute the deadlines of calls, because the entry of the plugin list changed."""
         self._seconds.clear()
 
     def holds(self, generation: int) -> None:
-        """The plugin has shown that it holds that generation.
+        """Record that the plugin acknowledged that generation.
 
         Raises: ProtocolError where there is no such generation yet.
         """
         self._state.holds(generation)
 
     def in_time(self) -> None:
-        """A call was answered."""
+        """Record an answered call."""
         self._answered += 1
         self._late = 0
 
     def late(self) -> None:
-        """A call ran out of time; hangs up where that keeps happening."""
+        """Record a call that ran into its deadline; disconnects the plugin where that keeps happening."""
         self._late += 1
         self._last_late = SYSTEM_CLOCK.monotonic()
         if self._late >= LATE_CALLS and self._stubs:
             self.hang_up(f"{self._late} calls in a row were not answered in time")
 
     def hang_up(self, why: str) -> None:
-        """Ask nothing more on this connection, and make another."""
+        """Disconnect, and connect anew."""
         self._stubs = {}
         self.last_error = why
         self._hung_up.set()
 
     def failed(self, error: SidecarError) -> None:
-        """A call was answered wrongly, or not at all."""
+        """Record a call with an invalid response, or with none."""
         self.last_failure = str(error)
         self.breaker.failed()
 
     async def reach(self, unix_micros: int) -> state_pb2.TimeReached | None:
-        """Have the plugin hold that time of the host; None where it does not use the clock, or is away.
+        """Send the host's time to the plugin; None where it does not use the clock, or is disconnected.
 
-        One that is away hears it when it is back, before anything else.
+        A plugin that is disconnected receives it first after it reconnects.
         """
         if not (self.ready and self.capabilities.clock):
             self._state.hold(unix_micros)
@@ -266,21 +265,21 @@ class PluginConnection:
 
     @property
     def unix_micros(self) -> int | None:
-        """The time of the host that was said to the plugin last."""
+        """The host's time that was sent to the plugin last."""
         return self._state.unix_micros
 
     def notify(self) -> None:
-        """There is a new step to send."""
+        """A new step is to be sent."""
         self._state.notify()
 
     async def synced_again(self) -> None:
-        """Wait until the plugin, which says that it holds nothing, has the whole state."""
+        """Transfer the whole state to a plugin that says that it has none, and wait for its ack."""
         if self._state.in_step.is_set():
             self._state.start_over()
         await self._state.in_step.wait()
 
     async def configured_again(self, profile: str) -> None:
-        """Configure a profile that the plugin says it does not know.
+        """Configure a profile that the plugin does not know.
 
         Raises: ProtocolError with its errors, NotConnectedError.
         """
@@ -291,9 +290,9 @@ class PluginConnection:
             raise RefusedError(self.spec.name, problems)
 
     async def reconfigure(self, profile: str, arguments: Any) -> None:
-        """Hand over other arguments of a profile; the old ones stay where the plugin refuses them.
+        """Configure a profile with new arguments; the old ones stay in force where the plugin refuses them.
 
-        A plugin that is away is configured with them when it is back.
+        A plugin that is disconnected is configured with them once it reconnects.
 
         Raises: RefusedError with its errors.
         """
@@ -306,7 +305,7 @@ class PluginConnection:
         self.show_arguments()
 
     def show_arguments(self) -> None:
-        """Say whether the plugin took the arguments that it is to have; one that is away has not said."""
+        """Set the condition ArgumentsAccepted; unknown for a plugin that is disconnected."""
         if self._identity is None:
             return
         refusals = self.arguments.refusals
@@ -321,14 +320,14 @@ class PluginConnection:
             )
 
     async def release(self, profile: str) -> None:
-        """The profile does not use the plugin any more."""
+        """Release a profile that no longer uses the plugin."""
         self.arguments.drop(profile)
         self.show_arguments()
         if self._identity is not None:
             await release(self._identity, self.spec, profile)
 
     async def run(self) -> None:
-        """Connect, stay connected, connect again."""
+        """Maintain the connection until this is cancelled."""
         pauses = Pauses(Backoff(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS))
         late = Pauses(Backoff(FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_WHEN_LATE_SECONDS))
         while True:
@@ -340,7 +339,7 @@ class PluginConnection:
                 broke_protocol = isinstance(innermost, ProtocolError)
                 self._broken(innermost)
                 _end_if_cancelled()
-            # A plugin that breaks the protocol again and again is not dialled ten times a second for it.
+            # The pause before dialling again grows for a plugin that breaks the protocol again and again.
             if self._answered > answered and not broke_protocol:
                 pauses.reset()
                 late.reset()
@@ -364,7 +363,7 @@ class PluginConnection:
             self.conditions.put(kind, "NotConnected", text, holds=False)
 
     async def _connected(self) -> None:
-        """One connection from dialling to its end."""
+        """One connection, from dialling to its end."""
         self._hung_up.clear()
         async with open_channel(self.spec) as channel:
             self._look_at_folders()
@@ -379,7 +378,7 @@ class PluginConnection:
             await self._follow(channel)
 
     async def _follow(self, channel: grpc.aio.Channel) -> None:
-        """Keep the plugin in step, and calls possible, until one of them breaks."""
+        """Run the state stream and the call services until one of them breaks."""
         async with AsyncExitStack() as until_then:
             async with within(self.spec.name, GREETING_SECONDS, "its calls' socket was not answered"):
                 services = await until_then.enter_async_context(
@@ -407,9 +406,9 @@ class PluginConnection:
         raise NotConnectedError(self.spec.name, self.last_error)
 
     async def _greet(self, channel: grpc.aio.Channel) -> None:
-        """Shake hands and configure every profile that uses the plugin.
+        """Do the handshake, and configure every profile that uses the plugin.
 
-        Raises: ProtocolError with everything that is wrong.
+        Raises: ProtocolError with all problems.
         """
         identity: identity_pb2_grpc.IdentityServiceAsyncStub = self._shown(
             identity_pb2_grpc.IdentityServiceStub(channel)
@@ -435,7 +434,7 @@ class PluginConnection:
         self.show_arguments()
 
     def _introduced(self, answer: identity_pb2.HandshakeResponse) -> None:
-        """Take over what the plugin says of itself."""
+        """Store the plugin's handshake."""
         self.version = answer.version
         self.capabilities = answer.capabilities
         self.endpoint = PluginEndpoint.of(self.spec, answer.capabilities)
@@ -446,7 +445,7 @@ class PluginConnection:
         self.kinds_listed()
 
     def kinds_listed(self) -> None:
-        """Say which kinds that the plugin wants can't be listed; it works without them."""
+        """Set the condition about watched kinds that can't be listed; the plugin works without them."""
         if self.capabilities.state.resources:
             text = "; ".join(self._feed.overdue())
             reason = "NotListed" if text else "Listed"
@@ -486,7 +485,7 @@ class PluginConnection:
             self.conditions.put(ConditionType.CIRCUIT_CLOSED, "KeepsFailing", self.last_failure, holds=False)
 
     async def _listen(self, channel: grpc.aio.Channel) -> None:
-        """Follow what the plugin says of its outside state."""
+        """Read the plugin's requeue stream."""
         if not self.offers(identity_pb2.EXTENSION_POINT_REQUEUE):
             return
         queueing: queueing_pb2_grpc.QueueingServiceAsyncStub = queueing_pb2_grpc.QueueingServiceStub(channel)

@@ -1,7 +1,7 @@
-"""What a plugin declared of the cluster events it waits for, evaluated by the host alone.
+"""The cluster events that a plugin declared as useful, evaluated in the scheduler.
 
-An event is looked at once, whatever number of pods waits for it; what is left to ask about a pod is how the
-pod and the object belong together. What the host cannot check counts as met.
+The conditions on an event are evaluated once for all pods that wait; only the conditions that relate the
+pod and the object are evaluated by pod. A condition that the scheduler cannot evaluate counts as met.
 
 Source: proto/berth/plugin/v1/identity.proto EventInterest; KEP-4247.
 """
@@ -53,7 +53,7 @@ Bytes = Callable[[Any], bytes]
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """One EventInterest, ready to be evaluated."""
+    """A compiled EventInterest."""
 
     resource: str
     actions: ActionType
@@ -67,11 +67,11 @@ class Interest(msgspec.Struct, frozen=True):
 
     @property
     def distinguishes_pods(self) -> bool:
-        """Whether it depends on the waiting pod, too."""
+        """Whether it also depends on the waiting pod."""
         return self.same_namespace or bool(self.equal_labels or self.naming_label)
 
     def covers(self, actions: ActionType, old: Any, new: Any, data: Bytes) -> bool:
-        """Whether what happened to the object (see `actions_of_change`) is of interest, to whichever pod."""
+        """Whether the object's change (see `actions_of_change`) meets the conditions that any pod shares."""
         obj = new if new is not None else old
         return (
             bool(self.actions & actions)
@@ -81,7 +81,7 @@ class Interest(msgspec.Struct, frozen=True):
         )
 
     def concerns(self, pod: Pod, obj: TypedObject) -> bool:
-        """Whether the object and the waiting pod belong together."""
+        """Whether the object and the waiting pod meet the conditions that relate them."""
         if self.same_namespace and obj.namespace != pod.namespace:
             return False
         if self.naming_label and pod.labels.get(self.naming_label) != obj.name:
@@ -95,14 +95,14 @@ class Interest(msgspec.Struct, frozen=True):
         return any(requested.get(name) for name in self.pod_resources)
 
     def _changed(self, old: Any, new: Any, data: Bytes) -> bool:
-        """Whether one of the fields changed."""
+        """Whether one of the named fields changed."""
         if not self.changed_fields or old is None or new is None:
             return True
         return any(_differs(pointer, old, new, data) for pointer in self.changed_fields)
 
 
 def compiled(interests: Iterable[identity_pb2.EventInterest]) -> tuple[Interest, ...]:
-    """What the plugin declared; a selector that can't be read selects everything."""
+    """Compile an EventInterest; an invalid selector selects everything."""
     return tuple(_compile(interest) for interest in interests)
 
 
@@ -186,13 +186,13 @@ def _differs(pointer: str, old: Any, new: Any, data: Bytes) -> bool:
         return True
     try:
         first, second = (_at(msgspec.json.decode(version), pointer) for version in versions)
-    except msgspec.DecodeError:  # A number in it that no one reads here.
+    except msgspec.DecodeError:  # A number that is too large to decode, in a field that is not read.
         return True
     return bool(first != second)
 
 
 def _at(value: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) names, None where there is nothing, UNKNOWN where that is not known."""
+    """The value at a JSON pointer (RFC 6901); None if absent, UNKNOWN for a field that is not kept."""
     for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(value, msgspec.Struct):

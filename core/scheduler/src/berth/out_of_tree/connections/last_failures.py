@@ -1,6 +1,6 @@
 """The last failures of one plugin at its extension points, for `berth plugin describe` and the log.
 
-Equal ones are counted: a plugin that fails at every pod is one entry, and few lines. Called by:
+Equal failures are counted: a plugin that fails at every pod takes one entry, and few log lines. Called by:
 points/answers.py, where a failure policy is applied.
 """
 
@@ -20,7 +20,7 @@ MAX_FAILURES = 16
 
 @dataclass(slots=True)
 class Failure:
-    """A failure at an extension point, and what the failure policy made of it. Units: `last` as the clock."""
+    """A failure at an extension point, and the effect of the failure policy. Units: `last` as the clock."""
 
     point: str
     text: str
@@ -32,9 +32,9 @@ class Failure:
 
 
 class LastFailures:
-    """The failures of a plugin that differ, the latest last; of too many the oldest goes.
+    """The distinct failures of a plugin, the latest last; the oldest is dropped where there are too many.
 
-    Those that cost no pod anything are logged here; others fail an attempt, which has its own line.
+    Ignored failures are logged here; any other fails an attempt, which has a log line of its own.
     """
 
     def __init__(self, plugin: str) -> None:
@@ -48,7 +48,7 @@ class LastFailures:
         return self._by_kind.values()
 
     def add(self, point: str, text: str, policy: FailurePolicy, pod: str) -> None:
-        """Take note of a failure."""
+        """Record a failure."""
         kind = point, text, policy
         failure = self._by_kind.peek(kind) or Failure(point, text, policy)
         failure.pod, failure.last = pod, SYSTEM_CLOCK.wall()

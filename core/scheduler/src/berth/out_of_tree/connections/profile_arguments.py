@@ -1,7 +1,7 @@
-"""A plugin's arguments by profile: those that it is to have, and those that it took last.
+"""A plugin's arguments by profile: the desired ones, and those that it accepted last.
 
-A plugin that refuses new arguments goes on with the ones before, also when it is greeted anew: pods depend on
-it, and the user finds the refusal in its condition ArgumentsAccepted.
+A plugin that refuses new arguments keeps the previous ones, also after it reconnects: pods depend on
+it, and its condition ArgumentsAccepted shows the refusal.
 
 Called by: connection.py, which configures a plugin with them; attaching.py, which changes them.
 """
@@ -16,13 +16,13 @@ Configure = Callable[[str, Any], Awaitable[list[str]]]
 
 
 class ProfileArguments(Mapping[str, Any]):
-    """The arguments in force, by profile: those wanted, or where they were refused those taken last."""
+    """The arguments in force, by profile: the desired ones, or if refused those accepted last."""
 
     def __init__(self, wanted: Mapping[str, Any], spec: SidecarSpec) -> None:
         self._wanted = dict(wanted)
         self._taken: dict[str, Any] = {}
         if spec.accepted is not None:
-            # Those of an entry: a profile's own arguments have no others to fall back to.
+            # The arguments of an entry: a profile's own arguments have none to fall back to.
             entry = (profile for profile, args in wanted.items() if args == spec.args)
             self._taken = dict.fromkeys(entry, spec.accepted.args)
         self.refusals: dict[str, list[str]] = {}
@@ -38,18 +38,18 @@ class ProfileArguments(Mapping[str, Any]):
         return len(self._wanted)
 
     def wanted(self) -> dict[str, Any]:
-        """The arguments that the plugin is to have, by profile."""
+        """The desired arguments, by profile."""
         return dict(self._wanted)
 
     def want(self, arguments: Mapping[str, Any]) -> None:
-        """Have the plugin configured with these when it is greeted next."""
+        """Set the desired arguments, for the next handshake."""
         self._wanted = dict(arguments)
         self.refusals.clear()
 
     def refused(self, wanted: Mapping[str, Any], errors: Sequence[str]) -> None:
-        """The plugin refused those of profiles that it serves, and goes on with what is in force.
+        """Record that the plugin refused arguments of profiles that it serves, and keeps those in force.
 
-        They are offered again when it is greeted anew: another version may take them.
+        They are offered again at the next handshake: another version may accept them.
         """
         others = {
             profile: arguments
@@ -62,25 +62,25 @@ class ProfileArguments(Mapping[str, Any]):
             self.refusals[profile] = list(errors)
 
     def taken(self, profile: str, arguments: Any) -> None:
-        """The plugin took these arguments of a profile."""
+        """Record that the plugin accepted these arguments of a profile."""
         if profile not in self.refusals or arguments != self._taken[profile]:
             self._wanted[profile] = arguments
             self.refusals.pop(profile, None)
         self._taken[profile] = arguments
 
     def settle(self) -> None:
-        """Want what is in force, and nothing that was refused any more."""
+        """Make the arguments in force the desired ones, and drop those that were refused."""
         self.want(dict(self))
 
     def drop(self, profile: str) -> None:
-        """The profile uses the plugin no more."""
+        """Drop a profile that no longer uses the plugin."""
         for known in (self._wanted, self._taken, self.refusals):
             known.pop(profile, None)
 
     async def hand_over(self, configure: Configure) -> list[str]:
-        """Configure each profile with what it is to have, or else with what it took last.
+        """Configure each profile with the desired arguments, or else with those accepted last.
 
-        The result is what is wrong where neither is taken; the plugin can't be used then.
+        The result names the problems where neither is accepted; the plugin can't be used then.
         """
         problems: list[str] = []
         for profile, arguments in tuple(self._wanted.items()):

@@ -1,6 +1,6 @@
-"""What a plugin says of its outside state, read no faster than the queue can be looked through.
+"""A plugin's requeue stream, read no faster than the queue can process its messages.
 
-A plugin that says more is read later: gRPC holds back what is not read, at the plugin's cost.
+A plugin that sends more is read later: gRPC's flow control holds its messages back.
 
 Source: docs/protocol.md "Hints", "Limits".
 """
@@ -8,7 +8,7 @@ Source: docs/protocol.md "Hints", "Limits".
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 
-from berth.out_of_tree.allowance import Allowance
+from berth.framework.pacing import TokenBucket
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.greeting import readable
 from berth.out_of_tree.limits import (
@@ -27,27 +27,27 @@ Sleep = Callable[[float], Awaitable[None]]
 async def paced(
     plugin: str,
     stream: AsyncIterable[queueing_pb2.RequeueResponse | None],
-    allowance: Allowance,
+    rate: TokenBucket,
     log: PluginLog,
     sleep: Sleep = asyncio.sleep,
 ) -> AsyncIterator[queueing_pb2.RequeueResponse]:
-    """The messages that ask for something, as fast as the allowance has it.
+    """The messages that ask for a requeue, at most at that rate.
 
     Raises: ProtocolError where a message can't be read, or names too many pods.
     """
     async for response in stream:
         message = readable(plugin, response)
         cost = _cost(plugin, message)
+        if wait := rate.reserve(cost):
+            await sleep(wait)
         if message.WhichOneof("action") is None:
             log.warning("requeue message without an action plugin=%s", plugin)
         else:
             yield message
-        if wait := allowance.debt_seconds(cost):
-            await sleep(wait)
 
 
 def _cost(plugin: str, message: queueing_pb2.RequeueResponse) -> float:
-    """What the message counts. Raises: ProtocolError."""
+    """The message's cost in units of the rate. Raises: ProtocolError."""
     action = message.WhichOneof("action")
     if action == "requeue_all":
         return REQUEUE_ALL_COST

@@ -1,6 +1,6 @@
-"""One extender over HTTP: its connections, the words for what fails, the bound of its replies.
+"""The HTTP client of one extender: its connections, its error texts, and the size limit of its replies.
 
-Called by: http_extender.py, and the plugin http-extender, which asks for a scheduler that has no extenders.
+Called by: http_extender.py, and the plugin http-extender, for schedulers that have no extenders.
 
 Source: pkg/scheduler/extender.go send (Kubernetes v1.36).
 """
@@ -28,7 +28,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class ExtenderClient:
-    """Asks the extender below a URL prefix; has to be made on the running event loop."""
+    """Calls the extender at a URL prefix; has to be created in the running event loop."""
 
     def __init__(self, url_prefix: str, timeout: Duration, tls: ExtenderTls | None) -> None:
         self.name = url_prefix
@@ -42,30 +42,30 @@ class ExtenderClient:
         )
 
     def url(self, verb: str) -> str:
-        """Where a verb is sent to."""
+        """The URL of a verb."""
         return f"{self._base}/{verb.lstrip('/')}"
 
     async def ask(self, verb: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """The reply to a question, which is sent again where a kept connection turns out to be closed.
+        """The reply to an idempotent request, which is repeated where a kept connection was closed.
 
         Raises: UnansweredError, StatusError, ReplyError where the reply is larger than any answer to it.
         """
         return await self._sent(verb, body, headers, again=True)
 
     async def tell(self, verb: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """The reply to what must be sent once only.
+        """The reply to a request that must be sent only once.
 
         Raises: UnansweredError, StatusError, ReplyError where the reply is larger than any answer to it.
         """
         return await self._sent(verb, body, headers, again=False)
 
     async def drained(self) -> None:
-        """Wait until what is under way has ended."""
+        """Wait until all requests under way have ended."""
         if self._under_way:
             await asyncio.wait(self._under_way)
 
     async def close(self) -> None:
-        """Close the connections; what is under way fails."""
+        """Close the connections; requests under way fail."""
         await self._session.close()
 
     async def _sent(self, verb: str, body: bytes, headers: Mapping[str, str], *, again: bool) -> bytes:
@@ -83,7 +83,7 @@ class ExtenderClient:
         except ExtenderError:
             raise
         except Exception as error:
-            # Of connections, TLS, proxies and encodings: each library has types of its own.
+            # Connections, TLS, proxies and encodings each raise exception types of their own library.
             raise UnansweredError(f'Post "{url}": {said_of(error)}') from error
         finally:
             self._under_way.discard(task)

@@ -1,4 +1,4 @@
-"""What can go wrong between the scheduler and an HTTP extender.
+"""The errors of a call to an HTTP extender.
 
 ExtenderError              the call has failed; whether the extender is ignorable says what that means
 ├── NotAskedError          nothing was sent
@@ -18,7 +18,7 @@ class ExtenderError(Exception):
 
 
 class NotAskedError(ExtenderError):
-    """The call was held back: another process may lead."""
+    """The call was not sent: another process may hold the lease."""
 
 
 class UnansweredError(ExtenderError):

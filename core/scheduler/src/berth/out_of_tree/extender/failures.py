@@ -1,4 +1,4 @@
-"""The words for a request that has no answer: those of Go's net and net/http, as kube-scheduler logs them.
+"""Error texts of requests without a response: those of Go's net and net/http, as kube-scheduler logs them.
 
 Called by: client.py.
 
@@ -22,7 +22,7 @@ _NO_AUTHORITY: Final = frozenset({18, 19, 20, 21})
 
 
 def said_of(error: Exception) -> str:
-    """What a failure is called in Go; in the library's own words where Go's are not known."""
+    """The failure's text in Go; the library's own text where Go's is not known."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -44,7 +44,7 @@ def _dialled(error: aiohttp.ClientConnectorError) -> str:
     text = str(cause)
     tried, number = _ADDRESS.search(text), cause.errno
     if number is None and (found := _ERRNO.search(text)):
-        # Of several addresses, the first one is named.
+        # Of several addresses, Go names the first one.
         number = int(found[1])
     host, port = tried.groups() if tried else (error.host, error.port)
     why = f"connect: {os.strerror(number).lower()}" if number else text

@@ -1,4 +1,4 @@
-"""One webhook, asked over HTTP; and all of a configuration's, in calling order.
+"""An HTTP extender, and all extenders of a configuration in calling order.
 
 Source: pkg/scheduler/extender.go (v1.36).
 """
@@ -37,7 +37,7 @@ Landed = Callable[[Pod, str], Awaitable[bool]]
 
 
 class BindGuard(Protocol):
-    """The right to bind, and the account of bindings that may yet take effect."""
+    """Whether this process may bind, and a count of bindings that may still take effect."""
 
     landing_seconds: float
     """How long after a binding was sent it may take effect."""
@@ -46,14 +46,14 @@ class BindGuard(Protocol):
         """Whether this process may bind."""
 
     def sent(self) -> int:
-        """Note that a binding leaves; the number stands for it."""
+        """Count a binding that is about to be sent; returns its number."""
 
     def ended(self, number: int, *, certain: bool) -> None:
-        """Note that the binding was answered with certainty, or that no certain answer will come."""
+        """Count a binding out: its outcome is known, or will never be."""
 
 
 class AlwaysMayBind:
-    """The guard of a process that shares its pods with no other, and waits for nothing when it ends."""
+    """The guard of a process without leader election."""
 
     landing_seconds = math.inf
 
@@ -62,11 +62,11 @@ class AlwaysMayBind:
         return True
 
     def sent(self) -> int:
-        """Keep no account."""
+        """Count nothing."""
         return 0
 
     def ended(self, number: int, *, certain: bool) -> None:
-        """Keep no account."""
+        """Count nothing."""
 
 
 class ExtenderContext(msgspec.Struct, frozen=True):

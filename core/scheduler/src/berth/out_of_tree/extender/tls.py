@@ -1,6 +1,6 @@
-"""Whom an extender has to be, and who we are to it, as an ssl context.
+"""TLS settings of an extender, as an ssl context: its CA and server name, and our client certificate.
 
-The material was loaded and checked when the configuration was read.
+Certificates and keys were loaded and checked when the configuration was read.
 
 Source: client-go rest.TLSConfigFor (v0.36).
 """
@@ -13,13 +13,13 @@ from berth.config.types import ExtenderTls
 
 
 def client_context(tls: ExtenderTls | None) -> ssl.SSLContext:
-    """The context; without settings the system's authorities are trusted.
+    """The context; without settings the system's CAs are trusted.
 
     Raises: OSError, where certificate and key make no pair.
     """
     tls = tls or ExtenderTls()
     context = ssl.create_default_context(cadata=tls.ca_data.decode() if tls.ca_data else None)
-    # Many clusters' own authorities lack extensions that Python 3.13 began to insist on.
+    # CAs of many clusters lack extensions that Python 3.13 began to require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if tls.insecure:
         context.check_hostname = False
@@ -30,7 +30,7 @@ def client_context(tls: ExtenderTls | None) -> ssl.SSLContext:
 
 
 def _show(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load the pair, by way of files that only we can read: the ssl module reads no others."""
+    """Load the pair from files that only this user can read: the ssl module loads from files alone."""
     with ExitStack() as stack:
         paths = []
         for data in (certificate, key):

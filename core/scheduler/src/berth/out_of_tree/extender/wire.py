@@ -23,7 +23,7 @@ _encode = msgspec.json.encode
 
 
 class FilterReply(msgspec.Struct, frozen=True):
-    """What an extender said of nodes; `names` is None where it named none in either form."""
+    """A filter reply; `names` is None where it lists nodes in neither form."""
 
     names: list[str] | None = None
     failed: dict[str, str] = msgspec.field(default_factory=dict)
@@ -102,7 +102,7 @@ def filter_reply(data: bytes, *, by_name: bool) -> FilterReply:
 
 
 def _texts(reply: _Object, key: str) -> dict[str, str]:
-    """Why nodes do not pass, by their names; the texts come to stand in pods' conditions."""
+    """Reasons by node name, bounded: they are written to pods' conditions."""
     found = _read(reply, key, dict[str, str] | None) or {}
     return {name: bounded(text) for name, text in found.items()}
 

@@ -1,1 +1,1 @@
-"""A plugin's versions from the first word to the last: connected, attached, replaced, detached, reported."""
+"""The lifecycle of a sidecar: attach, replace, reconfigure, detach, and reports of its state."""

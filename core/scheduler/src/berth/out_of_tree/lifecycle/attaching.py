@@ -1,11 +1,11 @@
 """Attach, replace, reconfigure and detach plugins while pods are being scheduled.
 
-    attach    a new connection gets ready first, then its plugin joins the profiles
-    replace   the new version gets ready beside the old; new attempts begin with it, old ones end with the old
-    detach    no attempt begins with it any more; those that did still end with it, then it is hung up on
-    shadow    the same, but then it goes on beside the attempts and has no say in them; and back
+    attach    a new connection becomes ready first, then its plugin is enabled in the profiles
+    replace   the new version becomes ready first; new attempts use it, attempts under way keep the old one
+    detach    no further attempt uses it; it is disconnected once the attempts under way have ended
+    shadow    as detach, but it then observes attempts without effect on them; and back
 
-A plugin that does not get ready in time changes nothing. Source: docs/protocol.md "Attach, replace, detach".
+A plugin that is not ready in time changes nothing. Source: docs/protocol.md "Attach, replace, detach".
 """
 
 import asyncio
@@ -57,11 +57,11 @@ class Attaching:
         self._turn = asyncio.Lock()
 
     def list(self) -> list[dict[str, Any]]:
-        """Every plugin in a line, and a line for each version of it that ends its attempts."""
+        """A line for each plugin, and one for each of its versions that is draining."""
         return [line for name in sorted(self._host.versions) for line in self._lines(name)]
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Everything about a plugin. Raises: KeyError where there is none of that name."""
+        """All details of a plugin. Raises: KeyError where there is none of that name."""
         version = self._host.versions[name]
         found = description(version, self._draining(name), self._plugins(name).values())
         return {**found, "comparison": self._host.shadows.report(name)}
@@ -74,19 +74,19 @@ class Attaching:
         return (each for each in self._host.others if each.draining and each.connection.spec.name == name)
 
     def has(self, name: str) -> bool:
-        """Whether there is a plugin of that name, be it ready or not."""
+        """Whether there is a plugin of that name, ready or not."""
         return name in self._host.versions
 
     def ready(self, name: str) -> bool:
-        """Whether that plugin is connected and in sync. Raises: KeyError."""
+        """Whether that plugin is connected and synchronized. Raises: KeyError."""
         return self._host.versions[name].connection.ready
 
     def entry_arguments(self, name: str) -> Any:
-        """The arguments of that plugin's entry, as they are in force. Raises: KeyError."""
+        """The arguments in force of that plugin's entry. Raises: KeyError."""
         return self._host.versions[name].connection.spec.args
 
     def record(self, name: str, extent: Extent) -> CallRecording:
-        """A recording of a plugin, by the version that new attempts begin with.
+        """Start a recording of the plugin's current version.
 
         Raises: KeyError where there is no such plugin; AttachError where it can't be recorded now.
         """
@@ -100,13 +100,13 @@ class Attaching:
         return version.record(extent)
 
     def end_recording(self, recording: CallRecording) -> None:
-        """Show nothing more to that recording."""
+        """End that recording."""
         for version in (*self._host.versions.values(), *self._host.others):
             if version.connection.recording is recording:
                 version.stop_recording(STOPPED)
 
     def end_recordings(self) -> None:
-        """The scheduler ends."""
+        """End all recordings, because the scheduler ends."""
         for version in (*self._host.versions.values(), *self._host.others):
             version.stop_recording(STOPPED)
 
@@ -119,9 +119,9 @@ class Attaching:
         }
 
     def enable_listed(self, specs: Iterable[SidecarSpec]) -> None:
-        """Put plugins into the profiles that their entries name, before anything runs.
+        """Enable plugins in the profiles that their entries name, before anything runs.
 
-        Those that are to be in shadow stand aside from then on, wherever profiles name them.
+        Plugins in shadow are set aside from then on, also where profiles name them.
         """
         for spec in specs:
             if spec.name not in self._host.versions:
@@ -131,13 +131,13 @@ class Attaching:
             self._add_profiles(self._host.versions[spec.name], DesiredPlugin.of(spec))
 
     async def attach(self, wanted: DesiredPlugin, *, insists: bool = False) -> Sequence[str]:
-        """Make the plugin be as wanted, whether it is new, another version, or only configured anew.
+        """Bring the plugin to the desired state: attach it, replace its version, or only reconfigure it.
 
         The result says what of it has no effect, and why. Where a plugin that is there refuses arguments and
         the caller `insists`, they stay wanted: the plugin's conditions say so, and it is offered them again
         when it comes back.
 
-        Raises: AttachError; then everything is as it was.
+        Raises: AttachError; then nothing has changed.
         """
         self._check(wanted)
         async with self._turn:
@@ -153,7 +153,7 @@ class Attaching:
         return self._without_effect(wanted)
 
     def _without_effect(self, wanted: DesiredPlugin) -> Sequence[str]:
-        """Say of each profile whose own arguments stand before the entry's."""
+        """A text for each profile whose pluginConfig takes precedence over the entry's arguments."""
         name, args = wanted.spec.name, wanted.spec.args
         if args is None:
             return []
@@ -223,7 +223,7 @@ class Attaching:
         self._host.news_from(wanted.spec.name, None)
 
     async def shadow(self, name: str, *, on: bool) -> None:
-        """Put a plugin into the shadow of its profiles, or let it take part again.
+        """Put a plugin into shadow mode in its profiles, or enable it again.
 
         Raises: KeyError where there is no such plugin; AttachError where it refuses, and stays what it was.
         """
@@ -235,7 +235,7 @@ class Attaching:
             await self._be(version, replace(connection.spec, shadow=on), dict(connection.arguments))
 
     async def _be(self, version: PluginVersion, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
-        """Let the plugin be as that entry says, with these arguments by profile. Raises: AttachError."""
+        """Apply that entry, with these arguments by profile. Raises: AttachError."""
         connection, plugins = version.connection, self._plugins(spec.name)
         old, before = connection.spec, dict(connection.arguments)
         turns = spec.shadow is not old.shadow
@@ -259,7 +259,7 @@ class Attaching:
     async def _tell(
         self, connection: PluginConnection, arguments: Mapping[str, Any], *, everything: bool
     ) -> None:
-        """Configure profiles whose arguments are others than before. Raises: SidecarError with its errors."""
+        """Configure the profiles whose arguments changed. Raises: SidecarError with its errors."""
         known = connection.arguments
         for profile, wanted in arguments.items():
             if not everything and profile in known and known[profile] == wanted:
@@ -279,7 +279,7 @@ class Attaching:
         *,
         everything: bool,
     ) -> None:
-        """Have the plugin as it was before that error; one that did not answer is greeted anew for it."""
+        """Restore the arguments from before that error; reconnects a plugin that did not answer."""
         if not isinstance(error, RefusedError):
             connection.hang_up(str(error))
         with suppress(SidecarError):
@@ -288,7 +288,7 @@ class Attaching:
             await _released(connection, profile)
 
     def _check_order(self, plugins: Mapping[str, SidecarPlugin], cannot: str) -> None:
-        """Raises: AttachError where a profile has the plugin for the order of its queue."""
+        """Raises: AttachError where the plugin is a profile's QueueSort plugin."""
         for profile, plugin in plugins.items():
             if self._rosters[profile].orders_the_queue(plugin):
                 raise AttachError(
@@ -296,9 +296,9 @@ class Attaching:
                 )
 
     def _cast(self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec) -> None:
-        """Let plugins, by profile, step into the shadow or out of it, where that is another thing now."""
+        """Put plugins, by profile, into shadow mode or end it, where that changed."""
         if is_now.shadow and not was.shadow:
-            # What it held back or turned down is reported while its events are still waited for.
+            # Pods that it gated or rejected are requeued while its events are still registered.
             self._host.news_from(is_now.name, None)
             self._set_aside(plugins)
         elif was.shadow and not is_now.shadow:
@@ -320,7 +320,7 @@ class Attaching:
             self._host.rewire(profile)
 
     def _arguments(self, profiles: Iterable[str], spec: SidecarSpec) -> dict[str, Any]:
-        """What each profile's arguments come to: its own where it has such, else what the entry says."""
+        """The arguments of each profile: its pluginConfig where it has one, else the entry's arguments."""
         own = self._host.own_arguments(spec.name)
         return {profile: own.get(profile, spec.args) for profile in profiles}
 
@@ -337,7 +337,7 @@ class Attaching:
             self._set_aside({profile: plugin})
 
     async def _ready(self, spec: SidecarSpec, arguments: Mapping[str, Any]) -> PluginVersion:
-        """A version that can be asked. Raises: AttachError where it is refused, or not ready in time."""
+        """A new version, once it is ready. Raises: AttachError where it is refused, or not ready in time."""
         version = self._host.new_version(spec, arguments)
         self._host.others.append(version)
         version.task = self._spawn(version.connection.run(), f"plugin {spec.name}")
@@ -357,7 +357,7 @@ class Attaching:
         return version
 
     async def detach(self, name: str, profiles: Sequence[str] = ()) -> None:
-        """Take a plugin out of these profiles, or all; return once its attempts there have ended.
+        """Disable a plugin in these profiles, or in all; returns once attempts that use it have ended.
 
         Raises: KeyError where there is no such plugin; AttachError where a profile does not have it.
         """
@@ -379,7 +379,7 @@ class Attaching:
             log.info("plugin detached plugin=%s profiles=%s", name, ",".join(leaving))
 
     async def _withdraw(self, version: PluginVersion, plugins: Mapping[str, SidecarPlugin], why: str) -> None:
-        """Let no attempt begin with the plugin any more, and wait until those that did have ended."""
+        """Start no further attempt with the plugin, and wait until those under way have ended."""
         for profile, plugin in plugins.items():
             self._rosters[profile].begin_to_leave(plugin)
             self._host.rewire(profile)
@@ -387,13 +387,13 @@ class Attaching:
         await drained(version, plugins.values())
 
     def _plugins(self, name: str) -> dict[str, SidecarPlugin]:
-        """That plugin in each profile that has it."""
+        """The plugin of that name in each profile that has it."""
         return {profile: plugin for (known, profile), plugin in self._host.plugins.items() if known == name}
 
     def _disable(self, profile: str, plugin: SidecarPlugin) -> None:
         self._host.shadows.leave(plugin, self._frameworks[profile])
         self._rosters[profile].disable(plugin)
-        # What it held back or turned down has to be reported while its events are still waited for.
+        # Pods that it gated or rejected have to be requeued while its events are still registered.
         self._host.news_from(plugin.name, None)
         self._host.forget(plugin, profile)
         self._host.rewire(profile)

@@ -1,4 +1,4 @@
-"""What there is to say of a plugin: for `berth plugin list` and `describe`, and for metrics.
+"""Reports of a plugin's state: for `berth plugin list` and `describe`, and for metrics.
 
 Source: docs/protocol.md.
 """
@@ -20,7 +20,7 @@ _PREFIX = "EXTENSION_POINT_"
 
 
 class PluginState(StrEnum):
-    """How a version of a plugin stands, in a word; docs/protocol.md "States" says what each means."""
+    """The state of a version of a plugin; docs/protocol.md "States" defines each."""
 
     DRAINING = "draining"
     HUNG = "hung"
@@ -33,7 +33,7 @@ class PluginState(StrEnum):
 
 
 def state_of(connection: PluginConnection, *, draining: bool) -> PluginState:
-    """The first state of the list that it is in."""
+    """The version's state: the first of the enum that applies."""
     if draining:
         return PluginState.DRAINING
     if connection.hung:
@@ -46,12 +46,12 @@ def state_of(connection: PluginConnection, *, draining: bool) -> PluginState:
 
 
 def leaves(plugins: Collection[SidecarPlugin]) -> bool:
-    """Whether the plugin is about to be taken out of all its profiles."""
+    """Whether the plugin is being removed from all its profiles."""
     return bool(plugins) and all(plugin.leaving for plugin in plugins)
 
 
 def summary(version: PluginVersion, *, leaves: bool = False) -> dict[str, Any]:
-    """A version of a plugin in a line; whether it `leaves` is not its own to know."""
+    """A version of a plugin in one line; `leaves` says whether the plugin is being removed."""
     connection = version.connection
     return {
         "name": connection.spec.name,
@@ -69,7 +69,7 @@ def summary(version: PluginVersion, *, leaves: bool = False) -> dict[str, Any]:
 def description(
     version: PluginVersion, draining: Iterable[PluginVersion], plugins: Iterable[SidecarPlugin]
 ) -> dict[str, Any]:
-    """Everything that is known of a plugin."""
+    """All details of a plugin."""
     connection, using = version.connection, list(plugins)
     spec, wants = connection.spec, connection.capabilities
     return {

@@ -1,6 +1,6 @@
-"""Which plugins a host is to have, and why it can't have them.
+"""The desired plugins of a host, and the error where one can't be attached.
 
-Apart from attaching.py, which imports gRPC: a scheduler that hosts no plugin names these, too.
+Not in attaching.py, which imports gRPC: a scheduler without sidecars imports this, too.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ class AttachError(ValueError):
 
 
 class DesiredPlugin(msgspec.Struct, frozen=True):
-    """A plugin as it is to be: its entry, and the profiles that are to have it beside those that do."""
+    """The desired state of a plugin: its entry, and the profiles to add it to."""
 
     spec: SidecarSpec
     profiles: tuple[str, ...] = ()
@@ -21,5 +21,5 @@ class DesiredPlugin(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, spec: SidecarSpec) -> "DesiredPlugin":
-        """What the entry of a list says."""
+        """The desired state that an entry of the plugin list describes."""
         return cls(spec, spec.profiles, spec.weight)

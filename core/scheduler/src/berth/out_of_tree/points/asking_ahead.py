@@ -1,11 +1,11 @@
-"""Asking a sidecar before a pod's turn comes, so that the pod finds the answers there.
+"""Prefetches a sidecar's answers, so that they are cached when a pod is popped.
 
-    nothing to schedule --> rows that changed since, for pods like those asked about last
-    a pod of a new kind --> all rows, for pods of other new kinds that are next in the queue
+    activeQ is empty  --> rows that changed since, for the signatures that were used last
+    a new signature   --> all rows, for other new signatures that are next in the queue
 
-No pod waits for these questions, and none is the worse for their failure: what was not answered is asked at
-its turn. The plugin is asked about a pod like one that is there, under a UID of its own: what it holds for
-that pod concerns no other. Source: docs/decisions/0027-asking-ahead.md.
+No pod waits for a prefetch, and its failure affects no pod: rows without an answer are asked about in the
+pod's own cycle. The plugin is asked about a copy of a pending pod with a UID of its own, so that what it
+holds for the copy affects no other pod. Source: docs/decisions/0027-asking-ahead.md.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ ROWS_AHEAD = 64
 
 
 class LookAhead(msgspec.Struct, frozen=True):
-    """What asking ahead needs to know; with no `classes` nothing is asked ahead.
+    """Settings of asking ahead; with 0 `classes` nothing is asked ahead.
 
-    `upcoming` gives about so many pods that are scheduled next, and `soon` is called where rows may have
-    changed: it has `ask_ahead` called once there is nothing to schedule.
+    `upcoming` returns about that many pods that are scheduled next, and `soon` is called where rows may have
+    changed: it makes the scheduler call `ask_ahead` once activeQ is empty.
     """
 
     classes: int
@@ -46,7 +46,7 @@ class LookAhead(msgspec.Struct, frozen=True):
 
 
 def example_of(pod: Pod, caller: Caller) -> Example | None:
-    """A pod like that one, which the plugin has never heard of; None where that one is gone."""
+    """A copy of that pod which the plugin does not know; None where the pod is gone."""
     known = caller.around.pods.get(pod.uid)
     if not known:
         return None
@@ -57,7 +57,7 @@ def example_of(pod: Pod, caller: Caller) -> Example | None:
 
 
 class AskingAhead:
-    """The questions ahead to one plugin in one profile: at most `classes` at a time."""
+    """The prefetches from one plugin in one profile: at most `classes` at a time."""
 
     def __init__(self, classes: int) -> None:
         self._classes = classes
@@ -65,11 +65,11 @@ class AskingAhead:
 
     @property
     def unanswered(self) -> int:
-        """How many questions have no answer yet."""
+        """How many prefetches have no answer yet."""
         return len(self._tasks)
 
     def free(self, caller: Caller) -> int:
-        """How many questions may be asked now."""
+        """How many prefetches may be started now."""
         connection = caller.connection
         healthy = connection.breaker.circuit is Circuit.CLOSED and not connection.spec.shadow
         return self._classes - self.unanswered if healthy else 0
@@ -77,14 +77,14 @@ class AskingAhead:
     def ask(
         self, caller: Caller, part: RowAnswers, columns: AnswerColumns, example: Example, rows: Rows
     ) -> None:
-        """Ask about these rows, for pods like the example. Shapes: rows intp (k,)."""
+        """Prefetch the answers about these rows for the example's signature. Shapes: rows intp (k,)."""
         ahead = columns.ahead = PrefetchedAnswer(rows)
         task = asyncio.get_running_loop().create_task(_ask(caller, part, columns, example, ahead))
         self._tasks[ahead] = task
         task.add_done_callback(lambda _: self._tasks.pop(ahead))
 
     async def end_of(self, ahead: PrefetchedAnswer) -> None:
-        """Wait until that question is answered, or has failed."""
+        """Wait until that prefetch is answered, or has failed."""
         task = self._tasks.get(ahead)
         if task is not None:
             await asyncio.wait([task])
@@ -94,7 +94,7 @@ async def _ask(
     caller: Caller, part: RowAnswers, columns: AnswerColumns, example: Example, ahead: PrefetchedAnswer
 ) -> None:
     def take(found: FilterScoreAnswer, rows: Rows) -> None:
-        # Forgotten meanwhile, they would be answers of another plugin process or about other nodes.
+        # Cleared meanwhile, the answers would be another process's, or about other nodes.
         if columns.ahead is not ahead:
             return
         if found.failure is not None:

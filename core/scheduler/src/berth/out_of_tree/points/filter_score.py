@@ -128,7 +128,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
     def ask_ahead(self) -> None:
         """Prefetch answers for changed rows, for the signatures that were used last."""
         caller, key = self.caller, self._validity.cache_key(None)
-        # What the plugin does with the calls that it has not answered changes what it says of nodes.
+        # Calls that are not answered yet may change the plugin's answers about nodes.
         if key is None or self.leaving or caller.feed.unanswered:
             return
         free = self.asking_ahead.free(caller)
@@ -163,11 +163,11 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
             self.asking_ahead.ask(caller, self._part_ahead(caller), columns, example, every_row(len(columns)))
 
     def _part_ahead(self, caller: Caller) -> RowAnswers:
-        """What is asked of nodes first."""
+        """The part to prefetch first: Filter where the plugin has it, else Score."""
         return self._asked_with(caller, VERDICTS) if self._offers(caller, FILTER) else SCORES
 
     def filter(self, state: CycleState, pod: Pod, nodes: Snapshot) -> MaybeAwaitable[ReasonCodes]:
-        """The plugin's verdict on each node, asked at once and awaited later. Shapes: result uint16 (n,)."""
+        """Send the question for all nodes; the awaited result is the codes. Shapes: result uint16 (n,)."""
         answers = self._answers(state)
         if answers.passes_over or not self._offers(answers.caller, FILTER):
             return all_pass(len(nodes))
@@ -205,7 +205,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         return UnderWay(codes(), asked)
 
     def ask(self, state: CycleState, pod: Pod, part: RowAnswers, rows: Rows) -> Awaitable[None]:
-        """Ask about those of the rows that the plugin has not answered for. Shapes: rows intp (k,)."""
+        """Ask about the dirty ones of these rows. Shapes: rows intp (k,)."""
         return self._bring(part, state, pod, rows)
 
     def _bring(self, part: RowAnswers, state: CycleState, pod: Pod, rows: Rows | None) -> UnderWay[None]:
@@ -286,7 +286,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         return found
 
     def _rows(self, nodes: Snapshot) -> Rows | None:
-        """The rows of that table's nodes in the state that the plugin was shown; None for all, in order.
+        """The rows of that table's nodes in the plugin's state; None where they are all rows, in order.
 
         Raises: CallFailedError where a node is not in it.
         """
@@ -302,7 +302,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         return rows
 
     def filter_status(self, state: CycleState, code: int) -> Status:
-        """What a code stands for in this cycle."""
+        """The status of a code in this cycle."""
         columns = self._answers(state).columns
         assert columns is not None, "a code was given"
         return columns.reasons[code - 1]
@@ -339,14 +339,14 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         return np.zeros(n, dtype=np.int64)
 
     def normalized_by(self, state: CycleState) -> NormalizedBy:
-        """Nothing where the plugin scores from 0 to 100 itself."""
+        """The plugin's normalization; None where its scores are 0 to 100 already."""
         columns = self._answers(state).columns
         if columns is None or columns.normalization in (None, scheduling_pb2.NORMALIZATION_NONE):
             return NormalizedBy.NOTHING
         return NormalizedBy.ALL
 
     def normalize_score(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
-        """The scores of the nodes that are left, mapped as the plugin asked."""
+        """The scores of the feasible nodes, normalized as the plugin announced."""
         answers = self._answers(state)
         try:
             how = self.columns(state, pod).normalization

@@ -1,9 +1,9 @@
-"""PlacementFeasible and PodGroupPostFilter of a sidecar: what it says of a pod group as a whole.
+"""PlacementFeasible and PodGroupPostFilter of a sidecar.
 
-PlacementFeasible is asked once about all that an attempt comes to where its pods find nodes, and once more
-where one of them does not. PodGroupPostFilter proposes victims, and whether the group fits without them is
-tried here: the function that kube-scheduler hands its plugins, which schedules the group again, can't leave
-its process.
+PlacementFeasible is called once for the whole attempt, on the assumption that every pod finds a node, and
+once more where one does not. PodGroupPostFilter proposes victims, and whether the group fits without them is
+tried here: kube-scheduler passes its plugins a function that schedules the group again, which can't leave
+the process.
 
 Source: docs/protocol.md "Pod groups as a whole".
 """
@@ -52,13 +52,13 @@ class GroupPoints(SidecarPoint, PlacementFeasiblePlugin, PodGroupPostFilterPlugi
     """PlacementFeasible and PodGroupPostFilter."""
 
     def judges_groups(self) -> bool:
-        """Whether it announced PlacementFeasible, and attempts begin with it."""
+        """Whether it announced PlacementFeasible, and new attempts use it."""
         return not self.leaving and self._offers(self.caller, PLACEMENT_FEASIBLE)
 
     async def placement_feasible(
         self, state: CycleState, group: AnyKey, progress: PlacementProgress
     ) -> Status:
-        """The plugin's verdict, of the attempt's first call where that asked about it."""
+        """The plugin's verdict; from the attempt's first call where that covered this progress."""
         caller = self._answers(state).caller
         if not self._offers(caller, PLACEMENT_FEASIBLE):
             return SUCCESS
@@ -79,7 +79,7 @@ class GroupPoints(SidecarPoint, PlacementFeasiblePlugin, PodGroupPostFilterPlugi
         progress: PlacementProgress,
         verdicts: Verdicts,
     ) -> None:
-        """Learn the verdict on that progress, and on all that follows where each pod finds a node."""
+        """Call the plugin about this progress and all that follow if each further pod finds a node."""
         pod, ahead = state.read(CycleRecord).pod, range(min(progress.remaining, PROGRESS - 1) + 1)
         asked = [PlacementProgress(progress.remaining - n, progress.scheduled + n) for n in ahead]
         request = group_pb2.PlacementFeasibleRequest(
@@ -98,7 +98,7 @@ class GroupPoints(SidecarPoint, PlacementFeasiblePlugin, PodGroupPostFilterPlugi
     async def pod_group_post_filter(
         self, state: CycleState, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> PodGroupPostFilterResult:
-        """Let the plugin propose victims, and have those evicted without which the group fits."""
+        """Call the plugin for victims, and evict the first proposal's without which the group fits."""
         caller, key, first = self._answers(state).caller, key_of(group), state.read(CycleRecord).pod
         if not (self._offers(caller, POD_GROUP_POST_FILTER) and isinstance(key, GroupKey)):
             return PodGroupPostFilterResult(NOT_SERVED)
@@ -155,7 +155,7 @@ def group_verdicts_of(plugin: str, count: int, response: group_pb2.PlacementFeas
 def proposals_of(
     plugin: str, response: group_pb2.PodGroupPostFilterResponse, nodes: Snapshot
 ) -> tuple[Status, list[list[PodInfo]]]:
-    """The response's status, and the pods that each proposal means. Raises: SidecarError.
+    """The response's status, and the victims of each proposal. Raises: SidecarError.
 
     Cost: O(nodes + victims), whatever the number of proposals.
     """

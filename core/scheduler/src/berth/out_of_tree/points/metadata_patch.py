@@ -1,4 +1,4 @@
-"""What a plugin asks to be written to a pod: a merge patch of labels and annotations, checked key by key.
+"""A plugin's metadata patch of a pod: a merge patch of labels and annotations, validated key by key.
 
 Source: docs/protocol.md "Limits"; proto/berth/plugin/v1/scheduling.proto PreBindResponse.
 """
@@ -21,7 +21,7 @@ _LONGEST_SHOWN_KEY = 128
 def metadata_patch(spec: SidecarSpec, response: Any) -> MetadataPatch | None:
     """The merge patch of labels and annotations that the response asks for, if any.
 
-    Raises: ProtocolError where it is none, or asks for what the plugin may not write.
+    Raises: ProtocolError where it is invalid, or changes what the plugin may not change.
     """
     if not response.HasField("metadata_patch"):
         return None
@@ -33,7 +33,7 @@ def metadata_patch(spec: SidecarSpec, response: Any) -> MetadataPatch | None:
 
 
 def read_patch(plugin: str, data: bytes) -> MetadataPatch:
-    """A patch that the API server would take.
+    """A patch that the API server would accept.
 
     Raises: ProtocolError with the first thing that is wrong with it.
     """

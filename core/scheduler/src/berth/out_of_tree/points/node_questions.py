@@ -1,4 +1,4 @@
-"""Asking a sidecar about nodes: a request, and what its answer says, row by row.
+"""FilterScore calls: the request about rows, and the decoded codes and scores by row.
 
 Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Scheduling calls".
 """
@@ -65,7 +65,7 @@ class NodeQuestion:
         state: CycleState,
         take: Callable[[FilterScoreAnswer, Rows], None],
     ) -> FilterScoreAnswer:
-        """What it answers, once `take` has taken it in. Raises: SidecarError."""
+        """The response, after `take` stored it. Raises: SidecarError."""
         return await self.send(call, state, take)
 
     async def read(
@@ -77,10 +77,10 @@ class NodeQuestion:
         *,
         missable: bool,
     ) -> FilterScoreAnswer:
-        """The answer to that call of `send`.
+        """Await the response to that call of `send`.
 
-        Where scores are `missable`, a plugin that breaks while it filters and scores is asked for verdicts
-        alone: what broke may have been its scores. One that is late is not: nothing is left to ask in.
+        Where scores are `missable`, a plugin that fails a combined call is called again for its verdicts
+        alone: the scores may have failed it. After a deadline it is not: no time is left.
 
         Raises: SidecarError.
         """
@@ -100,7 +100,7 @@ class NodeQuestion:
     def send(
         self, call: common_pb2.Call, state: CycleState, take: Callable[[FilterScoreAnswer, Rows], None]
     ) -> SentCall[FilterScoreAnswer]:
-        """Send the question; `take` takes in what it answers when that is awaited."""
+        """Send the request; `take` stores the response when it is awaited."""
         listed = self.caller.connection.capabilities.listed_candidates
         candidates = candidates_of(self.rows, self.n, listed=listed)
         if candidates is not None and not candidates.HasField("indices"):
@@ -117,7 +117,7 @@ class NodeQuestion:
 
     @property
     def _entries(self) -> int:
-        """How many entries the vectors of the answer have."""
+        """The length of the response's vectors."""
         return self.rows.size if self.within is None else self.n
 
     def _found(self, request: Any, response: Any) -> FilterScoreAnswer:
@@ -152,7 +152,7 @@ class NodeQuestion:
         found.codes = codes if self.within is None else codes[self.within]
 
     def _read_both(self, response: scheduling_pb2.FilterScoreResponse, found: FilterScoreAnswer) -> None:
-        """Take over the scores; what is wrong with them leaves the verdicts as they are."""
+        """Decode both; invalid scores leave the verdicts valid."""
         assert found.codes is not None, "verdicts come with them"
         if response.HasField("score"):
             try:
@@ -186,7 +186,7 @@ def _all_turned_down(codes: ReasonCodes) -> bool:
 
 
 def taken_in(plugin: str, take: Callable[P, T], *answer: P.args, **options: P.kwargs) -> T:
-    """Take an answer into columns. Raises: ProtocolError where these get too many reasons by it."""
+    """Store a response in the columns. Raises: ProtocolError where these would have too many reasons."""
     try:
         return take(*answer, **options)
     except TooManyReasonsError as error:

@@ -1,6 +1,6 @@
 """Filter requests about nodes with simulated pods: without preemption's victims, or with nominated pods.
 
-All such nodes of a table are sent in as few calls as the size of a message allows.
+All such nodes of a table are sent in as few calls as the message size allows.
 
 Source: proto/berth/plugin/v1/scheduling.proto FilterOverlays.
 """

@@ -1,7 +1,7 @@
 """PlacementGenerate and PlacementScore of a sidecar.
 
 Placements come as bitmaps over the nodes of a generation, scores as one number for each placement. The
-group's pods are sent without their objects; in what is proposed they are known by their indices.
+group's pods are sent without their objects; a proposed placement refers to them by index.
 
 Source: docs/protocol.md "Placements of pod groups".
 """
@@ -76,7 +76,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         nodes: Snapshot,
         response: placement_pb2.GeneratePlacementsResponse,
     ) -> PlacementsResult:
-        """What the answer says. Raises: SidecarError."""
+        """The response's placements. Raises: SidecarError."""
         status = status_of(self.name, response.status)
         caller.check_generation(request, response.generation)
         if status.rejected:
@@ -133,7 +133,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         request: placement_pb2.ScorePlacementsRequest,
         response: placement_pb2.ScorePlacementsResponse,
     ) -> tuple[Scores, int] | None:
-        """Raw scores and what becomes of them; None for no opinion. Raises: SidecarError."""
+        """Raw scores and their normalization; None for no opinion. Raises: SidecarError."""
         status = status_of(self.name, response.status)
         caller.check_generation(request, response.generation)
         if status.skip:
@@ -143,7 +143,7 @@ class PlacementPoint(SidecarPoint, PlacementGeneratePlugin, PlacementScorePlugin
         return raw, response.scores.normalization
 
     def _waiting(self, state: CycleState, group: AnyKey) -> list[Pod]:
-        """The group's pods without a node, as many as are sent."""
+        """The group's pods without a node, up to the limit of a message."""
         return group_states(self._handle, state).known(group).unscheduled[:PODS_OF_A_GROUP]
 
 
@@ -193,7 +193,7 @@ def _proposed(
 def _parts(
     proposed: Iterable[placement_pb2.ProposedPlacement],
 ) -> Iterator[list[placement_pb2.ProposedPlacement]]:
-    """The placements in order, as many together as one message holds."""
+    """The placements in order, in batches of one message."""
     part: list[placement_pb2.ProposedPlacement] = []
     size = 0
     for each in proposed:

@@ -1,6 +1,6 @@
 """PostFilter of a sidecar.
 
-It nominates a node and names victims, on that node and on others, which are evicted as preemption's are.
+It nominates a node and names victims, on that node and on others, which are evicted as in preemption.
 
 Source: docs/protocol.md.
 """
@@ -33,7 +33,7 @@ class PostFilterPoint(SidecarPoint, PostFilterPlugin):
     """PostFilter."""
 
     async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
-        """Let the plugin nominate a node, and have its victims evicted."""
+        """Call the plugin; nominate its node, and evict its victims."""
         caller = self._answers(state).caller
         if not self._offers(caller, POST_FILTER):
             return PostFilterResult(NOT_SERVED)

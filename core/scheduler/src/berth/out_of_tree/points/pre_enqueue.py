@@ -50,7 +50,7 @@ class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         """The pods whose event says that the plugin holds them back, by UID."""
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Every event; what the plugin announced decides, once it is known, which of them matter."""
+        """All events; the plugin's announced interest is applied once it is known."""
         return self._hints.registrations()
 
     def pre_enqueue(self, pod: Pod) -> MaybeAwaitable[Status]:
@@ -94,7 +94,7 @@ class PreEnqueuePoint(SidecarPoint, PreEnqueuePlugin, EnqueueExtensions):
         self._held[pod.uid] = named_alone(pod)
 
     def _ask_again(self) -> None:
-        """Run PreEnqueue again for all pods that are gated; a plugin that is away does so when it is back."""
+        """Run PreEnqueue again for all gated pods; if the plugin is disconnected, its return does that."""
         held, self._held = self._held, {}
         if self.caller.connection.ready:
             self._handle.activate(held.values())

@@ -33,13 +33,13 @@ class QueueSortPoint(SidecarPoint, KeyedQueueSortPlugin):
         return self.sort_key(a) < self.sort_key(b)
 
     def sort_key(self, info: QueuedPodInfo) -> tuple[Any, ...]:
-        """The key that the plugin gave, and the place among pods of that key."""
+        """The plugin's key, and the order among pods of an equal key."""
         return info.sort_key, *priority_order(info)
 
     def key_of(self, pod: Pod) -> Awaitable[SortKey]:
-        """The pod's key, asked for with those of other pods; NO_KEY where that takes too long."""
+        """The pod's key, requested together with those of other pods; NO_KEY where that takes too long."""
         return self.keys.key_of(pod)
 
     def left(self, uid: str) -> None:
-        """The pod waits no more."""
+        """The pod left the queue."""
         self.keys.left(uid)

@@ -128,7 +128,7 @@ class ReserveBindPoint(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin,
             return PermitResult(self._unless_ignored(state, ExtensionPoint.PERMIT, pod, error))
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> PreFlightResult:
-        """Skip where there is nothing to do, or nothing that the binding itself does not do."""
+        """Skip where PreBind has nothing to write, or where the Binding itself can carry it."""
         del pod, node_name
         answers = self._answers(state)
         if answers.excused or answers.skip_pre_bind or not self._offers(answers.caller, PRE_BIND):
@@ -137,7 +137,7 @@ class ReserveBindPoint(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin,
         return NOTHING_TO_DO if bound_with else SOMETHING_TO_DO
 
     def _still_reserved(self, answers: SidecarCycleState) -> bool:
-        """Whether the plugin that answered Reserve is still the one there."""
+        """Whether the plugin that answered Reserve is still connected."""
         connection = answers.caller.connection
         return connection.ready and answers.reserved_on == connection.starts
 
@@ -153,7 +153,7 @@ class ReserveBindPoint(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin,
     async def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Call PreBind, and write the labels and annotations that it asks for.
 
-        Those that it asked for at Reserve are written without another call, unless the connection was lost.
+        What it asked for at Reserve is written without another call, unless the connection was lost.
         """
         answers = self._answers(state)
         caller = answers.caller
@@ -173,7 +173,7 @@ class ReserveBindPoint(SidecarPoint, ReservePlugin, PermitPlugin, PreBindPlugin,
         return await self._write(pod, patch)
 
     async def _write(self, pod: Pod, patch: MetadataPatch) -> Status:
-        # First here, so that a plugin that starts now is sent it, too.
+        # Applied to the kept JSON first, so that a plugin that starts now receives it, too.
         undo = self.caller.around.patched(pod, patch)
         try:
             await self._handle.writer.patch_pod_metadata(pod, patch)

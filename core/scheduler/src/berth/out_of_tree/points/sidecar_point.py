@@ -65,7 +65,7 @@ class SidecarCycleState:
 
 
 def named_alone(pod: Pod) -> Pod:
-    """As much of the pod as waking it takes, whatever its size: its name, and the group that it is of."""
+    """The part of the pod that requeueing it needs, of bounded size: its name and its group."""
     metadata = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
     return Pod.of(metadata, PodSpec(scheduling_group=pod.spec.scheduling_group))
 
@@ -95,7 +95,7 @@ class SidecarPoint(Plugin):
         self._pinned: dict[tuple[str, int], Caller] = {}
 
     def use(self, caller: Caller) -> None:
-        """Let new attempts begin with that version."""
+        """Use that version in new attempts."""
         self.caller = caller
 
     def _answers(self, state: CycleState) -> SidecarCycleState:
@@ -110,7 +110,7 @@ class SidecarPoint(Plugin):
         return known
 
     def wake_failed(self) -> None:
-        """Requeue the pods that failed because of the plugin: it answers again."""
+        """Requeue the pods that failed because of the plugin, which answers again."""
         if failed_pods := self._failed.clear():
             self._handle.activate(failed_pods)
 

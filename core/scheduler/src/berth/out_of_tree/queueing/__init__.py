@@ -1,1 +1,1 @@
-"""What a plugin says about the queue: hints for events, requeues of its own, sort keys."""
+"""Queueing by sidecars: hints for events, requeues on their own, sort keys."""

@@ -1,12 +1,12 @@
-"""Questions to plugins whether events are worth another attempt of the pods that they rejected.
+"""Asks sidecars for queueing hints.
 
     queue --questions--> HintAsker: one call at a time for each plugin and profile, events x pods
                              |
                              +--answers--> queue.hints_answered
 
-While a call is on its way further questions gather for the next one, so that a burst of events costs few
-calls. A call that fails means Queue for all that it asked, and so does an event for which there is no room
-any more behind those that a slow plugin has yet to answer. Nothing of the queue waits meanwhile.
+While a call is under way, further questions are batched for the next one, so that a burst of events costs few
+calls. A failed call means Queue for all of its questions, and so does an event that exceeds the limit of
+questions to a slow plugin. The queue does not wait meanwhile.
 
 Source: docs/protocol.md "Hints"; KEP-4247.
 """
@@ -45,7 +45,7 @@ _BY_ACTION = {action: number for number, action in ACTIONS.items()}
 
 @dataclass(slots=True)
 class _Asked:
-    """One event, and what is asked about it."""
+    """An event, and the questions about it."""
 
     message: queueing_pb2.ClusterEvent
     old: Any
@@ -54,7 +54,7 @@ class _Asked:
 
 
 class HintAsker:
-    """Asks one plugin in the name of one profile; `caller` is asked for anew, since it may be replaced."""
+    """Asks one plugin on behalf of one profile; `caller` is called for each question: versions change."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class HintAsker:
         self._task: asyncio.Task[None] | None = None
 
     def ask(self, question: HintQuestion) -> None:
-        """Ask soon; returns at once."""
+        """Add questions to the next call; returns at once."""
         asked = self._waiting[-1] if self._waiting else None
         if asked is None or asked.old is not question.old or asked.new is not question.new:
             if len(self._waiting) >= MAX_WAITING:
@@ -86,7 +86,7 @@ class HintAsker:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="queueing hints")
 
     def close(self) -> None:
-        """Ask nothing more; what is open is queued."""
+        """End; pods with open questions are queued."""
         if self._task is not None:
             self._task.cancel()
         self._queue_all(self._waiting)
@@ -120,7 +120,7 @@ class HintAsker:
         return batch
 
     async def _ask(self, batch: list[_Asked]) -> list[HintQuestion]:
-        """The questions, each about the pods for which the answer is Queue. Raises: SidecarError."""
+        """The questions, each with the pods for which the answer is Queue. Raises: SidecarError."""
         column: dict[QueuedPodInfo, int] = {}
         columns = [
             [[column.setdefault(r, len(column)) for r in q.records] for q in a.questions] for a in batch
@@ -139,14 +139,14 @@ class HintAsker:
         return queued
 
     async def _table(self, batch: list[_Asked], pods: list[Pod]) -> Mask:
-        """Which events queue which pods. Shapes: bool (events, pods). Raises: SidecarError."""
+        """The hints, True for Queue. Shapes: bool (events, pods). Raises: SidecarError."""
         table, unknown = await self._call(batch, pods, with_objects=False)
         if unknown.any():
             await self._ask_again(batch, pods, table, np.flatnonzero(unknown))
         return table
 
     async def _ask_again(self, batch: list[_Asked], pods: list[Pod], table: Mask, unknown: Rows) -> None:
-        """Fill in the columns of pods that the plugin does not know, by calls with their objects."""
+        """Ask again about pods that the plugin does not know, with their objects."""
         raw, columns = self._caller().around.pods, unknown.tolist()
         while columns:
             part, size = [columns.pop(0)], 0
@@ -155,7 +155,7 @@ class HintAsker:
             table[:, part], _ = await self._call(batch, [pods[i] for i in part], with_objects=True)
 
     async def _call(self, batch: list[_Asked], pods: list[Pod], *, with_objects: bool) -> tuple[Mask, Mask]:
-        """The table, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""
+        """The hints, and which pods the plugin does not know. Shapes: bool (events, pods), bool (pods,)."""
         caller = self._caller()
         request = queueing_pb2.QueueingHintsRequest(
             profile=caller.profile, events=[asked.message for asked in batch]
@@ -185,7 +185,7 @@ class HintAsker:
         )
 
     def _action(self, question: HintQuestion, old: Any, new: Any) -> Any:
-        """What happened, as the plugin named it in its interests."""
+        """The action in the terms of the plugin's EventInterest."""
         declared = ActionType.NONE
         for interest in self._caller().connection.interests:
             declared |= interest.actions
@@ -196,7 +196,7 @@ class HintAsker:
 
 
 def _pods(batch: Iterable[_Asked]) -> int:
-    """How many hints are asked for."""
+    """The number of pods that are asked about."""
     return sum(len(question.records) for asked in batch for question in asked.questions)
 
 

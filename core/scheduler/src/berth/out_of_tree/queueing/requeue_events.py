@@ -1,3 +1,3 @@
-"""What a plugin's own news are called among the resources that events come from: this, behind its name."""
+"""The event resource of a plugin's own requeues: its name with this suffix."""
 
 REQUEUE_EVENT_SUFFIX = ".news.plugins.berth.dev"

@@ -1,12 +1,12 @@
-"""Questions to a plugin for the sort keys of pods that are queued, and its own changes of them.
+"""Asks a QueueSort sidecar for the sort keys of queued pods, and applies its own changes of them.
 
     queue --pods--> SortKeyAsker: one call at a time for each profile, many pods in each
                         |
                         +--keys--> the pods that wait for them; too late: to the queue, as changes
     Requeue stream --changes--> those of pods that were asked about --> queue
 
-While a call is on its way further pods gather for the next one. A pod waits as long as a call may take and
-then goes on without a key; it is asked about again, after a pause or at the plugin's return.
+While a call is under way, further pods are batched for the next. A pod waits for the deadline of a call and
+is then queued without a key; it is asked about again after a pause, or when the plugin reconnects.
 
 Source: docs/protocol.md "Queue order".
 """
@@ -33,7 +33,7 @@ RETRY_SECONDS = 1.0
 
 
 class SortKeyAsker:
-    """Asks one plugin in the name of one profile; `caller` is asked for anew, since it may be replaced."""
+    """Asks one plugin on behalf of one profile; `caller` is called for each question: versions change."""
 
     def __init__(self, caller: Callable[[], Caller]) -> None:
         self._caller = caller
@@ -56,7 +56,7 @@ class SortKeyAsker:
         return connection.ready and connection.offers(QUEUE_SORT)
 
     async def key_of(self, pod: Pod) -> SortKey:
-        """The pod's key; an older one, or NO_KEY, where the plugin is away, or late."""
+        """The pod's key; an older one, or NO_KEY, where the plugin is disconnected, or late."""
         self._pods[pod.uid] = self._unasked[pod.uid] = pod
         if self._listens and not self._resting:
             await self._wait_for(pod.uid)
@@ -75,7 +75,7 @@ class SortKeyAsker:
                 del self._awaited[uid]
 
     def left(self, uid: str) -> None:
-        """The pod of that UID waits no more; the next question says so, or one of its own soon."""
+        """Tell the plugin that the pod left the queue, with the next call or soon by one of its own."""
         self._unasked.pop(uid, None)
         self._keys.pop(uid, None)
         if self._pods.pop(uid, None) is None or not self._listens:
@@ -84,7 +84,7 @@ class SortKeyAsker:
         self._start_in(LEFT_SECONDS)
 
     def ask_anew(self) -> None:
-        """The plugin is another process, or may be: ask about all pods that wait."""
+        """Ask about all pods that wait: the plugin may be another process."""
         self._anew, self._resting = True, False
         self._left.clear()
         self._unasked = dict(self._pods)
@@ -92,14 +92,14 @@ class SortKeyAsker:
             self._start()
 
     def change(self, keys: Mapping[str, SortKey]) -> dict[str, SortKey]:
-        """Take over keys that the plugin gives by itself; answers those of pods it was not asked about."""
+        """Apply keys that the plugin changed by itself; returns those of pods that it was not asked about."""
         known = {uid: key for uid, key in keys.items() if uid in self._pods}
         self._keys |= known
         self._take(known)
         return {uid: key for uid, key in keys.items() if uid not in known}
 
     def close(self) -> None:
-        """Ask nothing more; pods that wait for keys go on without."""
+        """End; pods that wait for keys are queued without."""
         if self._task is not None:
             self._task.cancel()
         if self._timer is not None:
@@ -157,7 +157,7 @@ class SortKeyAsker:
         return keys
 
     def _answered(self, keys: Mapping[str, SortKey]) -> None:
-        """Hand keys to the pods that wait for them; those that went on without get theirs as changes."""
+        """Set the keys of the pods that wait; pods that were queued without one get theirs as changes."""
         known = {uid: key for uid, key in keys.items() if uid in self._pods}
         self._keys |= known
         awaited = [uid for uid in known if uid in self._awaited]
@@ -166,7 +166,7 @@ class SortKeyAsker:
         self._take({uid: key for uid, key in known.items() if uid not in self._awaited})
 
     def _later(self, batch: Iterable[Pod]) -> None:
-        """Let all pods that wait go on without keys, and ask about them again after a pause."""
+        """Queue all pods that wait without keys, and ask about them again after a pause."""
         self._unasked |= {pod.uid: pod for pod in batch if self._pods.get(pod.uid) is pod}
         self._resting = True
         self._count("failed", len(self._awaited))

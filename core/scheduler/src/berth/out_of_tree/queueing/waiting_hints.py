@@ -1,7 +1,7 @@
 """The hint functions of a sidecar, as the queue calls them.
 
-Until a plugin has introduced itself, and while it can't be asked, its pods are queued at every event: an
-attempt too many is harmless, a pod left lying is not.
+Before a plugin's first handshake, and while it can't be called, its pods are queued at every event: an
+attempt too many is harmless, a pod that is not requeued is not.
 
 Source: docs/protocol.md "Hints"; KEP-4247.
 """
@@ -29,12 +29,12 @@ WELL_KNOWN = (EventResource.POD, EventResource.NODE)
 
 
 def news_from(plugin: str) -> ClusterEvent:
-    """The event that stands for a plugin's own news: something outside the cluster changed."""
+    """The event of a plugin's own requeue: something outside the cluster changed."""
     return ClusterEvent(f"{plugin}{REQUEUE_EVENT_SUFFIX}", ActionType.UPDATE, "PluginNews")
 
 
 class WaitingHints:
-    """The registrations of one plugin in one profile; `connection` gives its present version."""
+    """The registrations of one plugin in one profile; `connection` returns its current version."""
 
     def __init__(
         self, connection: Callable[[], PluginConnection], data: Bytes, *, resizes_count_by_pod: bool
@@ -45,7 +45,7 @@ class WaitingHints:
         self._latest: tuple[Any, Any, tuple[Interest, ...], tuple[Interest, ...]] | None = None
 
     def registrations(self) -> list[ClusterEventWithHint]:
-        """Every event of nodes and pods, those of the kinds that it waits for, and its own news."""
+        """Events of nodes, pods and the kinds that it is interested in, and its own requeues."""
         connection = self.connection()
         kinds = dict.fromkeys(interest.resource for interest in connection.interests)
         others = [kind for kind in kinds if kind not in WELL_KNOWN]
@@ -60,7 +60,7 @@ class WaitingHints:
     def covering(
         self, connection: PluginConnection, resource: str, old: Any, new: Any
     ) -> tuple[Interest, ...]:
-        """The interests that the event meets: worked out once for all the pods that wait."""
+        """The interests that the event meets: evaluated once for all pods that wait."""
         declared = connection.interests
         if (
             (known := self._latest) is not None
@@ -102,7 +102,7 @@ class _Hint:
         return best
 
     def of_all(self, old: Any, new: Any) -> QueueingHint | None:
-        """The hint for all pods that wait (RequeueStrategies.hint_for_all), None where it is one by one."""
+        """The hint for all pods that wait (RequeueStrategies.hint_for_all), None where it differs by pod."""
         connection = self._hints.connection()
         if not connection.starts or isinstance(new, Pod):
             return None
@@ -114,7 +114,7 @@ class _Hint:
         return QueueingHint.ASK if connection.offers(HINTS) else None
 
     def declared(self) -> list[ClusterEvent]:
-        """The events that the plugin said would help, for explanations; all, before it introduced itself."""
+        """The events that the plugin declared, for explanations; all events before its first handshake."""
         connection = self._hints.connection()
         if not connection.starts:
             return [ClusterEvent(self._resource, ActionType.ALL)]
@@ -123,9 +123,9 @@ class _Hint:
 
 
 def _is_itself_anew(pod: Pod, old: Any, new: Any) -> bool:
-    """Whether the event is about the waiting pod itself, and says more than what its failed attempt wrote.
+    """Whether the event is an update of the waiting pod itself, beyond what its failed attempt wrote.
 
-    Without that a rejection would be its own cure: its condition comes back as an update of the pod.
+    Otherwise every rejection would requeue the pod: its condition comes back as an update of the pod.
     """
     if new is None or new.uid != pod.uid:
         return False
@@ -133,13 +133,13 @@ def _is_itself_anew(pod: Pod, old: Any, new: Any) -> bool:
 
 
 def _apart_from_attempts(pod: Pod) -> tuple[Any, ...]:
-    """The pod without its version, and without what schedulers write to its status."""
+    """The pod without its resource version and the status fields that schedulers write."""
     meta = pod.metadata
     status = msgspec.structs.replace(pod.status, conditions=(), nominated_node_name="")
     return pod.spec, meta.labels, meta.annotations, meta.owner_references, meta.deletion_timestamp, status
 
 
 def _named_in_the_news(pod: Pod, old: Any, new: frozenset[str] | None) -> QueueingHint:
-    """Queue where the plugin named the pod, or none: then it means all that it rejected."""
+    """Queue where the plugin named the pod, or named none, which means all pods that it rejected."""
     del old
     return QueueingHint.QUEUE if new is None or pod.uid in new else QueueingHint.SKIP

@@ -1,1 +1,1 @@
-"""Plugins in shadow: asked beside live attempts, without a say in them."""
+"""Plugins in shadow mode: called for live attempts, without effect on them."""

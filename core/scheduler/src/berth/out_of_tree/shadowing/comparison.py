@@ -1,6 +1,6 @@
-"""What was decided about a pod, beside what a plugin in shadow would have made of it.
+"""Compares an attempt's decision with the one that it would have had with a plugin in shadow mode.
 
-Pure arithmetic on vectors over nodes: nothing here asks anybody.
+Pure arithmetic on vectors over nodes, without calls.
 
 Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 """
@@ -20,7 +20,7 @@ LATEST = 10
 
 
 class ShadowOutcome(StrEnum):
-    """How an attempt would have gone on with the plugin; the first that holds counts."""
+    """How an attempt would have gone on with the plugin; the first that applies counts."""
 
     SKIPPED = "skipped"
     FAILED = "failed"
@@ -48,7 +48,7 @@ Verdict = tuple[ShadowOutcome, str]
 
 
 class ObservedChoice(msgspec.Struct, frozen=True):
-    """A choice of a node as it was made.
+    """The scheduler's choice of a node.
 
     Shapes: rows intp (k,), the nodes that were left to choose from; totals int64 (k,), what they scored.
     """
@@ -58,16 +58,16 @@ class ObservedChoice(msgspec.Struct, frozen=True):
     totals: Ints
 
     def nodes_rejected(self, codes: ReasonCodes) -> int:
-        """How many of the nodes that were left have a code that turns them down. Shapes: codes (n,)."""
+        """How many of the feasible nodes the plugin rejects. Shapes: codes (n,)."""
         return int(np.count_nonzero(codes[self.rows]))
 
     def left_by(self, codes: ReasonCodes) -> "ObservedChoice":
-        """The same choice among the nodes that pass. Shapes: codes (n,)."""
+        """The choice restricted to the nodes that the plugin does not reject. Shapes: codes (n,)."""
         passed = codes[self.rows] == 0
         return ObservedChoice(self.row, self.rows[passed], self.totals[passed])
 
     def rather(self, scores: Scores, weight: int) -> int | None:
-        """The best row with these scores added; None where the chosen one is as good as any.
+        """The best row with these scores added; None where no row is better than the chosen one.
 
         Shapes: scores int64 (k,), final, for `rows`.
         """
@@ -77,7 +77,7 @@ class ObservedChoice(msgspec.Struct, frozen=True):
 
 
 class ShadowComparison(NamedTuple):
-    """What came of following one attempt.
+    """The comparison of one attempt.
 
     `node` is empty where none was chosen. `detail` are the plugin's reasons, the node that it would prefer,
     or what it would do to make room.
@@ -92,7 +92,7 @@ class ShadowComparison(NamedTuple):
 
 @dataclass(slots=True)
 class ShadowTally:
-    """What comparisons came to since the plugin is in shadow."""
+    """The counts of all comparisons since the plugin has been in shadow mode."""
 
     attempts: Counter[ShadowOutcome] = field(default_factory=Counter)
     nodes_rejected: int = 0

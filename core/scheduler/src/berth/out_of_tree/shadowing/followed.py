@@ -1,4 +1,4 @@
-"""An attempt that a plugin in shadow follows: what is kept of it, and what the attempt's trace gets of that.
+"""An attempt that a plugin in shadow mode follows, and what it adds to the attempt's trace.
 
 Source: docs/protocol.md "Shadow".
 """
@@ -22,7 +22,7 @@ PENDING = "pending"
 
 @dataclass(slots=True)
 class Followed:
-    """An attempt, from the choice of a node, or from there being none, to its end.
+    """An attempt, from the choice of a node, or the failure to find one, to its end.
 
     `asked` says that it is compared, not only followed. `record` is the attempt's own, None once others may
     read it; `state` is of the plugin's calls alone.
@@ -46,12 +46,12 @@ class Followed:
     reserve_sent: bool = False
 
     def name_of(self, row: int) -> str:
-        """What the node in a row is called, as long as rows are what they were."""
+        """The name of the node in a row, while the node set is the attempt's."""
         nodes = self.nodes
         return nodes.names[row] if nodes and nodes.static_generation == self.static_generation else ""
 
     def note(self) -> None:
-        """Put what is known into the attempt's record, as long as that is open; with the plugin's calls."""
+        """Add the comparison and the plugin's calls to the attempt's record, while that is open."""
         record, outcome = self.record, self.outcome
         if record is None or not self.asked:
             return

@@ -1,7 +1,7 @@
-"""What a plugin in shadow says of the nodes of one generation: asked as in a cycle, and read as strictly.
+"""Filter and Score of a plugin in shadow mode, for one generation: called and validated as in a cycle.
 
-Whatever fails is raised here: a failure policy is for plugins whose word counts. An answer about a later
-generation is none: by then the pod itself may stand on a node.
+Every failure is raised: failure policies are for plugins that take part. An answer about a later
+generation is discarded: by then the pod itself may be on a node.
 
 Source: docs/protocol.md "Shadow".
 """
@@ -25,7 +25,7 @@ from berth_plugin_proto import scheduling_pb2
 
 @dataclass(slots=True)
 class ShadowOpinion:
-    """Verdicts, and raw scores if there are any. Shapes: codes (n,); raw int64 (n,)."""
+    """Codes, and raw scores if there are any. Shapes: codes (n,); raw int64 (n,)."""
 
     codes: ReasonCodes
     reasons: tuple[Status, ...] = ()
@@ -34,7 +34,7 @@ class ShadowOpinion:
 
 
 class ShadowQuestion(msgspec.Struct, frozen=True):
-    """What to ask a plugin of all `n` nodes of a generation, in the cycle of a pod."""
+    """The question about all `n` nodes of a generation, in the cycle of a pod."""
 
     caller: Caller
     n: int
@@ -43,7 +43,7 @@ class ShadowQuestion(msgspec.Struct, frozen=True):
     scores: bool
 
     async def ask(self, state: CycleState, pod: Pod) -> ShadowOpinion | None:
-        """The plugin's opinion; None where it can no longer be had for that generation.
+        """The plugin's answer; None where it is about a later generation.
 
         Raises: SidecarError.
         """
@@ -65,7 +65,7 @@ class ShadowQuestion(msgspec.Struct, frozen=True):
         return opinion
 
     def _parts(self) -> Iterator[RowAnswers]:
-        """What is asked, in this order."""
+        """The calls to make, in this order."""
         if self.filters and self.scores and not self.caller.connection.capabilities.score_needs_feasible:
             yield BOTH
             return

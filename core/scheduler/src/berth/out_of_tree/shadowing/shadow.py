@@ -1,12 +1,12 @@
-"""One plugin in one profile's shadow: asked beside live attempts, notified of their outcome, without a say.
+"""One plugin in shadow mode in one profile: called for live attempts, without effect on them.
 
     a node is chosen --chose--> inbox --> Filter, Score, PreEnqueue --> compared --> Reserve --> counted
     no node is left --found_none--> inbox --> PostFilter --> compared --> counted
     the attempt is over --ended--> inbox --> Unreserve, if it failed --> CycleDone
 
-The inbox is worked off one by one, so that the plugin hears of things in their order. An attempt is asked
-about only while the inbox is empty: what the plugin can't keep up with is skipped, and counted. It gets
-reservations all the same, as long as there is room. Permit, PreBind, Bind and PostBind are never called.
+The inbox is processed in order. A question about an attempt is asked
+only while the inbox is empty: attempts that the plugin is too slow for are skipped, and counted. It gets
+their reservations all the same, up to a limit. Permit, PreBind, Bind and PostBind are never called.
 
 Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 """
@@ -60,7 +60,7 @@ Job = Callable[[], Awaitable[None]]
 
 
 class Shadow:
-    """Follows the attempts of one profile; the roster knows where the plugin would take part there."""
+    """Follows the attempts of one profile; the roster has the extension points of the plugin there."""
 
     def __init__(self, plugin: SidecarPlugin, roster: Roster, done: Callable[..., Awaitable[None]]) -> None:
         self.plugin = plugin
@@ -75,7 +75,7 @@ class Shadow:
 
     @property
     def over(self) -> bool:
-        """Whether no attempt that it follows is under way any more."""
+        """Whether all attempts that it follows have ended."""
         return not self._open
 
     @property
@@ -85,7 +85,7 @@ class Shadow:
     def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Follow an attempt whose node has just been chosen; returns at once."""
         if attempt.state.get(PodGroupStates) is not None:
-            return  # a trial: whether the pod goes there is not decided yet
+            return  # a trial: the pod may not go there
         caller, node_name = self.plugin.caller, attempt.nodes.names[row]
         follows = caller.connection.ready
         looks = self._looks_at_nodes(caller)
@@ -99,7 +99,7 @@ class Shadow:
             self._put(partial(self._follow, followed))
 
     def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
-        """Follow an attempt without a node, where the plugin would have made room; returns at once."""
+        """Follow an attempt without a feasible node, where the plugin has PostFilter; returns at once."""
         caller = self.plugin.caller
         if attempt.state.get(PodGroupStates) is not None or not self._may_make_room(caller, room):
             return
@@ -129,7 +129,7 @@ class Shadow:
         return followed
 
     def _prepare(self, followed: Followed, attempt: Attempt, row: int, scores: NodeScores) -> None:
-        """Keep what the answer is to be compared with: the cycle's own vectors change with the next one."""
+        """Copy what the answer is compared with: the cycle's own vectors change with the next cycle."""
         caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
         followed.choice = ObservedChoice(row, scores.rows[left], scores.totals[left])
         followed.asked, followed.nodes, followed.static_generation = True, nodes, nodes.static_generation
@@ -145,14 +145,14 @@ class Shadow:
         return name in self._points and caller.connection.offers(point)
 
     def ending(self, record: CycleRecord) -> None:
-        """The attempt is over, and its record about to be read: nothing may be added to it from now on."""
+        """The attempt has ended and its record is about to be read: add nothing to it from now on."""
         followed = self._open.get((record.pod.uid, record.attempt))
         if followed is not None:
             followed.note()
             followed.record = None
 
     def ended(self, record: CycleRecord, *, followed_only: bool = False) -> bool:
-        """Tell the plugin what became of an attempt, whether that is to be done here; returns at once."""
+        """Tell the plugin the outcome of an attempt, and CycleDone if `done_here`; returns at once."""
         followed = self._open.pop((record.pod.uid, record.attempt), None)
         if followed is None and followed_only:
             return False
@@ -164,7 +164,7 @@ class Shadow:
         return True
 
     def close(self) -> None:
-        """Ask nothing more, and tell nothing."""
+        """End; nothing is sent any more."""
         self._inbox.clear()
         if self._task is not None:
             self._task.cancel()
@@ -205,7 +205,7 @@ class Shadow:
         followed.note()
 
     async def _compared(self, followed: Followed) -> Verdict:
-        """What the plugin says of pod and nodes, beside what was decided. Raises: SidecarError."""
+        """Compare the plugin's PreEnqueue, Filter and Score with the decision. Raises: SidecarError."""
         question, choice = followed.question, followed.choice
         if question is None or choice is None:
             return ShadowOutcome.SKIPPED, ""
@@ -225,7 +225,7 @@ class Shadow:
     async def _room_instead(
         self, followed: Followed, question: ShadowQuestion, choice: ObservedChoice, opinion: ShadowOpinion
     ) -> str:
-        """What it would do at PostFilter, where Filter leaves no node. Raises: SidecarError."""
+        """The plugin's PostFilter, where its Filter leaves no node. Raises: SidecarError."""
         caller, nodes = followed.caller, followed.nodes
         none_left = not choice.left_by(opinion.codes).rows.size
         if nodes is None or not (none_left and self._offers(caller, "post_filter", POST_FILTER)):
@@ -236,7 +236,7 @@ class Shadow:
         return detail if outcome is ShadowOutcome.ROOM else ""
 
     def _rather(self, choice: ObservedChoice, opinion: ShadowOpinion) -> int | None:
-        """Raises: ProtocolError where the scores can't be what they say."""
+        """The node that the plugin prefers. Raises: ProtocolError where the scores are invalid."""
         if opinion.raw is None:
             return None
         left = choice.left_by(opinion.codes)
@@ -244,7 +244,7 @@ class Shadow:
         return left.rather(final, self._weight)
 
     async def _held_back(self, followed: Followed) -> Status | None:
-        """What the plugin's gate says to a pod that is past all gates. Raises: SidecarError."""
+        """The plugin's PreEnqueue for a pod that passed all others. Raises: SidecarError."""
         caller = followed.caller
         if not self._offers(caller, "pre_enqueue", PRE_ENQUEUE):
             return None
@@ -253,7 +253,7 @@ class Shadow:
         return await self._turned_down(followed, "PreEnqueue", request)
 
     async def _reserved(self, followed: Followed) -> Verdict:
-        """Let the plugin hold what the pod really uses. Raises: SidecarError."""
+        """Call Reserve for the node that was chosen. Raises: SidecarError."""
         caller = followed.caller
         if not self._offers(caller, "reserve", RESERVE):
             return ShadowOutcome.SAME, ""
@@ -264,7 +264,7 @@ class Shadow:
         return (ShadowOutcome.SAME, "") if refusal is None else (ShadowOutcome.REFUSED, refusal.message)
 
     async def _turned_down(self, followed: Followed, name: str, request: Any) -> Status | None:
-        """The status if it turns the pod down. Raises: SidecarError where it is neither that nor success."""
+        """The status if it rejects the pod; None for success. Raises: SidecarError otherwise."""
         caller = followed.caller
 
         def read(response: Any) -> Status | None:

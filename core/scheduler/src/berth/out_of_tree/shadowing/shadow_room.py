@@ -1,4 +1,4 @@
-"""What a plugin in shadow would do for a pod that no node is left for: PostFilter, asked and not followed.
+"""PostFilter of a plugin in shadow mode: called for a pod without a feasible node, its answer not applied.
 
 Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 """
@@ -24,7 +24,7 @@ MAX_NAMED = 5
 
 
 class RoomQuestion(msgspec.Struct, frozen=True):
-    """What to ask a plugin about a pod that is left without a node of a generation, and why it is."""
+    """The question about a pod without a feasible node in a generation, with the nodes' reasons."""
 
     caller: Caller
     nodes: Snapshot
@@ -32,7 +32,7 @@ class RoomQuestion(msgspec.Struct, frozen=True):
     verdicts: scheduling_pb2.Verdicts
 
     async def ask(self, state: CycleState, pod: Pod) -> Verdict:
-        """The node that it would nominate, and whom it would evict there. Raises: SidecarError."""
+        """The node that it would nominate, and the victims. Raises: SidecarError."""
         caller, call = self.caller, self.caller.head(state, pod)
         if call.generation != self.generation:
             return ShadowOutcome.OUTDATED, ""
@@ -60,7 +60,7 @@ def _described(node_name: str, victims: list[str]) -> str:
 
 
 def turned_down(choice: ObservedChoice, opinion: ShadowOpinion, n: int) -> scheduling_pb2.Verdicts:
-    """The verdicts that leave no node: the plugin's own on those that others left, theirs on the rest."""
+    """The nodes' reasons: the plugin's own for nodes that other plugins passed, theirs for the rest."""
     reasons = [reason_of(status) for status in opinion.reasons[: MAX_REASONS - 1]]
     codes = np.full(n, len(reasons) + 1, dtype=np.uint8)
     codes[choice.rows] = np.minimum(opinion.codes[choice.rows], len(reasons) + 1)

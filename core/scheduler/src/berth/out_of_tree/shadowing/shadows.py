@@ -1,4 +1,4 @@
-"""All plugins that are in shadow, by profile.
+"""All plugins in shadow mode, by profile.
 
     framework.decision_observers --chose--> _ProfileShadows --> Shadow of each plugin
     the attempt's record --ending, ended-----------------------^
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 
 
 class _ProfileShadows:
-    """The shadows of one profile, as the framework knows them."""
+    """The decision observer of one profile: forwards to its plugins in shadow mode."""
 
     def __init__(self) -> None:
         self.shadows: list[Shadow] = []
 
     def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
-        """Tell each of them; whatever breaks in that is none of the cycle's business."""
+        """Forward the choice; an error in that does not affect the cycle."""
         for shadow in self.shadows:
             try:
                 shadow.chose(attempt, row, scores)
@@ -40,7 +40,7 @@ class _ProfileShadows:
                 log.exception("not followed in shadow pod=%s", attempt.pod.key)
 
     def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
-        """Tell each of them, as above."""
+        """Forward the failure; an error in that does not affect the cycle."""
         for shadow in self.shadows:
             try:
                 shadow.found_none(attempt, diagnosis, room)
@@ -49,7 +49,7 @@ class _ProfileShadows:
 
 
 class Shadows:
-    """Who is in shadow where; `tell_done` is how plugins are notified of an attempt's end."""
+    """The plugins in shadow mode by profile; `tell_done` sends CycleDone."""
 
     def __init__(self, tell_done: Callable[..., Awaitable[None]]) -> None:
         self._tell_done = tell_done
@@ -57,14 +57,14 @@ class Shadows:
         self._leaving: list[tuple[str, Shadow]] = []
 
     def enter(self, plugin: SidecarPlugin, framework: Framework, roster: Roster) -> None:
-        """Let the plugin follow that profile's attempts from now on."""
+        """Start following that profile's attempts with the plugin."""
         decision_observers = self._by_profile.setdefault(framework.profile_name, _ProfileShadows())
         decision_observers.shadows.append(Shadow(plugin, roster, self._tell_done))
         if decision_observers not in framework.decision_observers:
             framework.decision_observers.append(decision_observers)
 
     def leave(self, plugin: SidecarPlugin, framework: Framework) -> None:
-        """Let the plugin follow no more attempts; what it reserved it is still asked to unreserve."""
+        """Stop following attempts; Unreserve is still called for what it reserved."""
         decision_observers = self._by_profile.get(framework.profile_name)
         if decision_observers is None:
             return
@@ -75,14 +75,14 @@ class Shadows:
             framework.decision_observers.remove(decision_observers)
 
     def has(self, plugin: SidecarPlugin, profile: str) -> bool:
-        """Whether the plugin is in that profile's shadow."""
+        """Whether the plugin is in shadow mode in that profile."""
         decision_observers = self._by_profile.get(profile)
         return decision_observers is not None and any(
             each.plugin is plugin for each in decision_observers.shadows
         )
 
     def report(self, name: str) -> dict[str, dict[str, Any]]:
-        """How that plugin compares with what was decided, by profile."""
+        """The counts of that plugin's comparisons, by profile."""
         return {
             profile: shadow.tally.report()
             for profile, decision_observers in self._by_profile.items()
@@ -91,12 +91,12 @@ class Shadows:
         }
 
     def ending(self, record: CycleRecord) -> None:
-        """The attempt is over; its record is about to be read by others."""
+        """The attempt has ended; its record is about to be read."""
         for shadow in self._of(record.profile):
             shadow.ending(record)
 
     def ended(self, record: CycleRecord) -> frozenset[str]:
-        """Let every shadow know what became of the attempt; gives the plugins that are notified here."""
+        """Forward the outcome of the attempt; returns the plugins that get CycleDone here."""
         if not (self._leaving or record.profile in self._by_profile):
             return frozenset()
         left = [shadow for profile, shadow in self._leaving if profile == record.profile]
@@ -113,7 +113,7 @@ class Shadows:
         yield from (shadow for known, shadow in self._leaving if known == profile)
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """End all of them."""
         for profile in self._by_profile:
             for shadow in self._of(profile):
                 shadow.close()

@@ -1,1 +1,1 @@
-"""How a call travels to a plugin: gRPC, one gRPC stream, or ttrpc's frames on a unix socket."""
+"""The transports to a plugin: gRPC calls, one gRPC stream, or ttrpc frames on a unix socket."""

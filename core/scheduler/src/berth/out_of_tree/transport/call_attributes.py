@@ -1,4 +1,4 @@
-"""What the span of a plugin's call says by OpenTelemetry's conventions: where it went, and how it ended.
+"""Attributes of the span of a plugin's call, by OpenTelemetry's conventions.
 
 Source: OpenTelemetry semantic conventions 1.44, RPC client spans. The names are written out, because the
 package of conventions has those of RPC among the unstable ones, which it may move.
@@ -33,7 +33,7 @@ _OK: Attributes = {RPC_RESPONSE_STATUS_CODE: grpc.StatusCode.OK.name}
 
 
 class PluginEndpoint(NamedTuple):
-    """Where a plugin's calls go: a socket's path or host:port, and `grpc` or `ttrpc`."""
+    """The address of a plugin's calls: a socket's path or host:port, and `grpc` or `ttrpc`."""
 
     address: str
     system: str = "grpc"
@@ -59,9 +59,9 @@ def rpc_request(endpoint: PluginEndpoint, method: str) -> Attributes:
 
 
 def rpc_outcome(error: BaseException | None) -> Attributes:
-    """How a call ended: its status code, and what kind of failure it was.
+    """The outcome of a call: its status code, and the type of its failure.
 
-    An answer that was received and is of no use has the code OK and the failure's own type.
+    A response that is invalid has the code OK and the failure's type.
     """
     if error is None:
         return _OK
@@ -78,7 +78,7 @@ def _host_and_port(address: str) -> Attributes:
 
 
 def _code(error: BaseException) -> grpc.StatusCode | None:
-    """The status code behind a failure; None where no answer was waited for."""
+    """The status code of a failure; None where no response was awaited."""
     cause = error.__cause__
     if isinstance(cause, RpcError):
         return cause.code

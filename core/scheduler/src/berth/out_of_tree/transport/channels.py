@@ -1,4 +1,4 @@
-"""A gRPC channel to a plugin: a unix socket that is looked at first, or TCP with certificates on both sides.
+"""A gRPC channel to a plugin: a unix socket whose owner is checked first, or TCP with mutual TLS.
 
 Source: docs/protocol.md "Transport".
 """

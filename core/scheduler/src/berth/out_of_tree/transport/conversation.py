@@ -1,7 +1,7 @@
 """All scheduling calls to a plugin over one stream.
 
-A message on a stream that stands costs a quarter of a call of its own; calls that share a message cost even
-less (docs/decisions/0004-one-stream.md). To a caller, a conversation looks like the generated stub: a
+A message on an open stream costs a quarter of a unary call; calls that share a message cost even
+less (docs/decisions/0004-one-stream.md). A conversation has the interface of the generated stub: a
 method for each call, and RpcError.
 
 Source: proto/berth/plugin/v1/scheduling.proto Converse.
@@ -31,8 +31,8 @@ MAX_TOGETHER_BYTES = 1 << 20
 class Conversation:
     """A scheduling service behind one stream; `run` reads the answers.
 
-    With `together`, calls that wait while a message is being written share the next one. None waits for that:
-    a plugin's work runs beside the scheduler's.
+    With `together`, calls that wait while a message is being written share the next one. No call is delayed:
+    the plugin works concurrently with the scheduler.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Conversation:
         return call
 
     async def run(self) -> None:
-        """Hand answers to their callers, until the stream breaks.
+        """Deliver answers to their callers, until the stream breaks.
 
         Raises: RpcError.
         """
@@ -70,7 +70,7 @@ class Conversation:
         except grpc.aio.AioRpcError as error:
             broken = RpcError.of(error)
         except asyncio.CancelledError:
-            # A write that is given up cancels the stream, and that its reader, who is to tell.
+            # A cancelled write cancels the stream, and so its reader, which reports the reason.
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
         finally:
@@ -100,13 +100,13 @@ class Conversation:
         return getattr(response, field) if response.HasField(field) else None
 
     def _send(self, message: Any) -> None:
-        """Have it written, even if its caller has given up: a write that is given up cancels the stream."""
+        """Write the call even if its caller was cancelled: a cancelled write cancels the stream."""
         self._outbox.append(message)
         if self._writer is None:
             self._writer = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
-        """Write what is in the outbox, and what comes meanwhile."""
+        """Write the outbox until it is empty."""
         message, broken = None, _ended()
         try:
             while self._outbox:
@@ -114,7 +114,7 @@ class Conversation:
                 await self._stream.write(message)
                 message = None
         except (asyncio.InvalidStateError, asyncio.CancelledError, grpc.aio.AioRpcError):
-            pass  # the stream has ended, and its reader says why
+            pass  # the stream has ended; its reader reports why
         except Exception as error:
             log.exception("calls not sent")
             broken = RpcError(grpc.StatusCode.INTERNAL, f"could not be sent: {error!r}")
@@ -123,14 +123,14 @@ class Conversation:
             self._lose(message, broken)
 
     def _lose(self, message: Any, error: RpcError) -> None:
-        """Whatever waits to be written, or was being written, has no answer to wait for."""
+        """Fail the calls that wait to be written or were being written."""
         lost = [*self._outbox, *([message, *message.also] if message is not None else ())]
         self._outbox.clear()
         for each in lost:
             self._break(each.id, error)
 
     def _next(self) -> Any:
-        """The oldest call, with those behind it that may share its message."""
+        """The oldest call, with those after it that may share its message."""
         message = self._outbox.popleft()
         size = message.ByteSize()
         while self._together and self._outbox:
@@ -149,7 +149,7 @@ class Conversation:
             waiting.set_exception(error)
 
     def _deliver(self, message: Any) -> None:
-        """Hand answers over; one whose caller has given up came too late.
+        """Deliver answers; one whose caller was cancelled is dropped.
 
         Raises: RpcError where there are more answers than calls, which ends the stream.
         """

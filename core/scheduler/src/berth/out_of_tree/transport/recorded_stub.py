@@ -1,4 +1,4 @@
-"""A stub whose calls are shown to a recording, with their answers and what became of those without one.
+"""A stub that records its calls: requests, responses and failures.
 
 Source: proto/berth/plugin/v1/recording.proto.
 """
@@ -18,7 +18,7 @@ from berth_plugin_proto import scheduling_pb2
 
 
 class RecordedStub:
-    """Stands for a stub; `plain` is the stub itself."""
+    """Wraps a stub; `plain` is the stub itself."""
 
     def __init__(self, plain: Any, recording: CallRecording) -> None:
         self.plain = plain
@@ -61,7 +61,7 @@ class RecordedStub:
             return response
 
         if name == "SortKeys":
-            return call  # keys are about the queue as it is, which no replay has
+            return call  # sort keys depend on the live queue, which no replay has
         if name in ("Handshake", "Configure"):
             return identity
         return whole if name == "QueueingHints" or SERVICE_OF[name] in OF_GROUPS else scheduling

@@ -1,10 +1,10 @@
-"""A call to a plugin as its callers see it, however it travels: a method for each call, one kind of error.
+"""The interface of all transports: a method for each call, and one type of error.
 
     UnaryCalls     a gRPC call each time
     Conversation   messages on one gRPC stream (conversation.py)
     Ttrpc          frames on a socket (ttrpc.py)
 
-Each has the methods of the generated stub, by name, and each keeps the deadline that a call is given.
+Each has the methods of the generated stub, by name, and each enforces the call's timeout.
 
 Source: docs/protocol.md "Transport", "Scheduling calls".
 """
@@ -44,7 +44,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class RpcError(Exception):
-    """A call that was refused, or not answered; `reason` is `berth-reason`, empty where there is none."""
+    """A call that was refused, or not answered; `reason` is the metadata `berth-reason`, empty if absent."""
 
     def __init__(self, code: grpc.StatusCode, text: str, reason: str = "") -> None:
         super().__init__(f"{code.name}: {text}")
@@ -54,7 +54,7 @@ class RpcError(Exception):
 
     @classmethod
     def of(cls, error: "grpc.aio.AioRpcError | RpcError") -> "RpcError":
-        """The same of gRPC's own."""
+        """The error for a gRPC error."""
         if isinstance(error, RpcError):
             return error
         trailing = error.trailing_metadata() or ()
@@ -63,12 +63,12 @@ class RpcError(Exception):
 
     @classmethod
     def by_number(cls, code: int, text: str, reason: str = "") -> "RpcError":
-        """The same of a message that has the code as a number."""
+        """The error for a code in a message."""
         return cls(_CODES.get(code, grpc.StatusCode.UNKNOWN), text, reason)
 
 
 def late() -> RpcError:
-    """A call's time is up."""
+    """The error of a call that ran into its deadline."""
     return RpcError(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer in time")
 
 
@@ -90,7 +90,7 @@ class UnaryCalls:
             except grpc.aio.UsageError as error:
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, str(error)) from error
             except asyncio.CancelledError:
-                # A closed channel cancels its calls, and with them their callers; our own end differs.
+                # A closed channel cancels its calls and so their callers, unlike a caller's own end.
                 if (task := asyncio.current_task()) is None or task.cancelling():
                     raise
                 raise RpcError(grpc.StatusCode.UNAVAILABLE, "cut off with the connection") from None

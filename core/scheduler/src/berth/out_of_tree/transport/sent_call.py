@@ -1,9 +1,9 @@
-"""Calls to a plugin that leave when they are made, and whose answers are read later.
+"""Calls to a plugin that are sent when they are made, and awaited later.
 
     made --request written--> under way --awaited--> answered
                                   +------cancelled--> given up
 
-So requests are on their way while this process works on, in the order in which they were made, and without a
+So requests are under way while this process goes on, in the order in which they were made, and without a
 task for each.
 """
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Cancellable(Protocol):
-    """Something that was begun, and may be given up."""
+    """Work that was started, and may be cancelled."""
 
     @property
     def under_way(self) -> bool:
@@ -29,13 +29,13 @@ class Cancellable(Protocol):
         """Whether the response has arrived."""
 
     def cancel(self) -> None:
-        """Give it up, if it has not ended."""
+        """Cancel it, if it has not ended."""
 
 
 class SentCall(Generic[T]):
-    """One call; `scopes` count it and note its span, and end with it.
+    """One call; `scopes` are its span and counters, which end with it.
 
-    `read` awaits the response and makes something of it. To be awaited once, or cancelled before.
+    `read` awaits the response and decodes it. To be awaited once, or cancelled before.
     """
 
     __slots__ = ("_read", "_response", "_scopes")
@@ -51,7 +51,7 @@ class SentCall(Generic[T]):
         self._read = read
 
     def begin(self) -> None:
-        """Have the request sent, in the event loop's next turn if it is not written already."""
+        """Send the request, in the event loop's next turn if it is not written already."""
         self._response = asyncio.ensure_future(self._response)
 
     @property
@@ -61,7 +61,7 @@ class SentCall(Generic[T]):
 
     @property
     def answered(self) -> bool:
-        """Whether the response has arrived, or will not."""
+        """Whether the response has arrived, or never will."""
         return isinstance(self._response, asyncio.Future) and self._response.done()
 
     def __await__(self) -> Generator[Any, Any, T]:
@@ -70,7 +70,7 @@ class SentCall(Generic[T]):
             return (yield from self._read(self._response).__await__())
 
     def cancel(self) -> None:
-        """Give the call up, if its answer was not awaited."""
+        """Cancel the call, if its answer was not awaited."""
         if isinstance(self._response, asyncio.Future):
             self._response.cancel()
         elif isinstance(self._response, Coroutine):
@@ -80,7 +80,7 @@ class SentCall(Generic[T]):
 
 
 class UnderWay(Generic[T]):
-    """Work on the answer to a call; to be awaited once, or cancelled before."""
+    """Work that awaits the answer to a call; to be awaited once, or cancelled before."""
 
     __slots__ = ("_call", "_work")
 
@@ -103,7 +103,7 @@ class UnderWay(Generic[T]):
         return self._work.__await__()
 
     def cancel(self) -> None:
-        """Give it up. A response that has arrived is still read, so that a failure is counted."""
+        """Cancel the work. A response that has arrived is still read, so that a failure is counted."""
         if self._call is not None and self._call.answered:
             with suppress(StopIteration, Exception):
                 self._work.send(None)

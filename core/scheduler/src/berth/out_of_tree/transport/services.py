@@ -1,4 +1,4 @@
-"""Over what a plugin's calls travel: as it announced, ttrpc's frames, one gRPC stream, or a gRPC call each.
+"""Chooses a plugin's transport, as it announced: ttrpc frames, one gRPC stream, or unary gRPC calls.
 
 Source: docs/protocol.md "Transport".
 """
@@ -24,7 +24,7 @@ from berth_plugin_proto import (
 
 
 class Services(msgspec.Struct, frozen=True):
-    """Stubs by service; `run` waits until no call can be made any more, and raises why."""
+    """Stubs by service; `run` waits until the transport breaks, and raises the reason."""
 
     stubs: Mapping[str, Any]
     run: Callable[[], Coroutine[Any, Any, None]] | None = None
@@ -34,7 +34,7 @@ class Services(msgspec.Struct, frozen=True):
 async def open_services(
     spec: SidecarSpec, channel: grpc.aio.Channel, announced: identity_pb2.Capabilities
 ) -> AsyncIterator[Services]:
-    """The plugin's services, until the block ends.
+    """Open the plugin's services, until the block ends.
 
     Raises: NotConnectedError where its ttrpc socket is not to be trusted, or not served.
     """

@@ -1,4 +1,4 @@
-"""Who is at the other end of a unix socket: looked at before anything is said to it.
+"""Checks the owner, mode and server of a unix socket before anything is sent to it.
 
 A plugin decides where pods go, so a socket that others may write to, or that others serve, is refused. So is
 one in a folder that belongs to another user, who could put another socket there. A folder that anybody may
@@ -6,13 +6,13 @@ write to is reported and not refused: a volume of Kubernetes is one (emptyDir ha
 socket's place in it has to be served by a trusted user all the same.
 
 Trusted are root, our own user, and the one that the plugin's entry names. That one's socket may be open to a
-group of ours: who else is in the group is for those to see to who made it (an operator gives each plugin a
-volume that no other sees).
+group of ours: the group's members are its creator's responsibility (the operator gives each plugin a
+volume that no other plugin mounts).
 
-    path --open, O_PATH--> the socket itself --looked at--> dialled by its descriptor
+    path --open, O_PATH--> the socket's file --checked--> dialled by its descriptor
 
-What is dialled is what was looked at, whatever the path leads to by then; where the system has no descriptors
-of that kind (they are Linux'), it is dialled by its path.
+The socket that is dialled is the one that was checked, even if the path changed; where the system has no
+O_PATH (it is Linux's), the path is dialled.
 
 Source: docs/protocol.md "Transport".
 """
@@ -42,9 +42,9 @@ def check_socket(plugin: str, path: str, user: int | None = None) -> None:
 
 @contextmanager
 def held_socket(plugin: str, path: str, user: int | None = None) -> Iterator[str]:
-    """The path by which to dial the socket that was checked, and no other, until the block ends.
+    """A path that leads to exactly the socket that was checked, until the block ends.
 
-    `user` may serve it, besides ours and root.
+    `user` may serve it, as may this process's user and root.
 
     Raises: NotConnectedError with what is wrong.
     """
@@ -62,7 +62,7 @@ def held_socket(plugin: str, path: str, user: int | None = None) -> Iterator[str
 
 
 def shared_folder(path: str) -> str:
-    """The first folder on the way to the socket in which others may replace what is there; empty if none."""
+    """The first folder in the socket's path in which other users may replace files; empty if none."""
     for folder in _folders(path):
         mode = folder.stat().st_mode
         if mode & WRITABLE_BY_OTHERS and not mode & stat.S_ISVTX:
@@ -71,17 +71,17 @@ def shared_folder(path: str) -> str:
 
 
 def missing_folder(path: str) -> str:
-    """The folder that the socket is to appear in, if it can't be there ever; empty if it is, or may come.
+    """The missing folder because of which the socket can never appear; empty if it exists or may appear.
 
-    The socket may come later, as its plugin may, with a private folder that the plugin makes for it. The
-    folder above that has to be there.
+    The socket may appear later, with a private folder that the plugin creates for it. The
+    parent of that folder has to exist.
     """
     folder = Path(path).parent
     return "" if folder.is_dir() or folder.parent.is_dir() else str(folder)
 
 
 def _opened(path: str) -> int | None:
-    """A descriptor of the socket's file, which keeps no connection; None where there is no such thing."""
+    """An O_PATH descriptor of the socket's file; None where the system has none."""
     only_path = getattr(os, "O_PATH", None)
     if only_path is None or not Path("/proc/self/fd").is_dir():
         return None
@@ -107,13 +107,13 @@ def _check(plugin: str, path: str, held: str, user: int | None) -> None:
 
 
 def _folders(path: str) -> list[Path]:
-    """Every folder on the way to the socket, by its own path and by the one that links lead to."""
+    """Every folder in the socket's path, by the given path and by the resolved one."""
     named, real = Path(path), Path(path).resolve()
     return list(dict.fromkeys((*named.parents, *real.parents)))
 
 
 def _served_by(path: str) -> int | None:
-    """The user whose process listens, None where the system does not tell."""
+    """The user of the listening process; None where the system does not say."""
     peer_credentials = getattr(socket, "SO_PEERCRED", None)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
@@ -126,11 +126,11 @@ def _served_by(path: str) -> int | None:
 
 
 def _is_shared(found: os.stat_result, user: int | None) -> bool:
-    """Whether another user was named who serves the socket, and it is open to a group of ours."""
+    """Whether the socket is served by another, named user, and is open to a group of this process's user."""
     return user is not None and found.st_gid in (os.getegid(), *os.getgroups())
 
 
 def _trusted(uid: int, user: int | None) -> bool:
-    """Whether that user may decide for us: root and we may, and who is named; root trusts all of them."""
+    """Whether that user is trusted: root, the process's own, the named one; a process of root trusts all."""
     ours = os.geteuid()
     return uid in (0, ours, user) or ours == 0

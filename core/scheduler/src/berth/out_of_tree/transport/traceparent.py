@@ -13,7 +13,7 @@ from berth.framework.status import failed
 
 SPAN_ID_BYTES = 8
 
-# Asking the system for each would give the interpreter away in the midst of a scheduling cycle.
+# A system call for each would release the GIL in the middle of a scheduling cycle.
 _random_bytes = random.Random().randbytes
 
 Metadata = tuple[tuple[str, str], ...]
@@ -25,10 +25,10 @@ Outcome = Callable[[BaseException | None], Mapping[str, str | int]]
 
 
 class CallSpan:
-    """A call as a stretch of the cycle, for as long as it is entered.
+    """The span of a call, a child of the cycle's.
 
     Entering gives the metadata that makes the plugin's spans its children. `attributes` say what is called,
-    `outcome` what came of it. It ends when the answer comes, however late that is awaited.
+    `outcome` how it ended. It ends when the response arrives, however late that is awaited.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class CallSpan:
         return self.metadata
 
     def until(self, answer: Awaitable[R]) -> Awaitable[R]:
-        """The answer to the call, or to its repetition, at which the span ends."""
+        """Await the response to the call, or to its retry; the span ends with that."""
         if self._record is None or hasattr(answer, "answered_ns"):
             self._answer = answer
             return answer

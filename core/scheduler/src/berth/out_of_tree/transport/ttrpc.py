@@ -1,10 +1,10 @@
-"""Calls to a plugin in ttrpc's frames on a unix socket: the same messages as over gRPC, for less.
+"""Calls to a plugin in ttrpc frames on a unix socket: gRPC's messages at a lower cost.
 
     request --frame--> socket ... socket --frames--> future of the call
 
-A call has no task and no coroutine of its own: it is a frame written and a future that the answer, its
-deadline or the end of the connection completes. What the plugin sends is input: a frame has at most 4 MiB,
-and one that cannot be read, or answers what was not asked, ends the connection.
+A call has no task and no coroutine of its own: it is a written frame and a future that the response, the
+deadline or the end of the connection completes. The plugin's frames are untrusted: a frame has at most 4 MiB,
+and one that cannot be decoded, or answers no open call, ends the connection.
 
 Source: docs/protocol.md "ttrpc beside gRPC"; github.com/containerd/ttrpc PROTOCOL.md.
 """
@@ -36,11 +36,11 @@ _PACKAGE = "berth.plugin.v1"
 
 
 class TtrpcFrameError(ValueError):
-    """What came is no frame that belongs here."""
+    """An invalid frame, or one of an unexpected type."""
 
 
 class TtrpcFrames:
-    """Cuts what comes in pieces into frames; it keeps at most one that is not whole."""
+    """Splits received bytes into frames; it keeps at most one incomplete frame."""
 
     def __init__(self, kind: int) -> None:
         self._kind = kind
@@ -48,9 +48,9 @@ class TtrpcFrames:
         self._wanted = HEADER.size
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The stream ids and messages of the frames that are whole now.
+        """The stream ids and messages of the frames that are complete now.
 
-        Raises: FrameError where the next one is too long, or of a type that does not belong here.
+        Raises: TtrpcFrameError where the next one is too long, or of an unexpected type.
         """
         if self._rest:
             self._rest += data
@@ -67,7 +67,7 @@ class TtrpcFrames:
         self._wanted = end - at
 
     def _size(self, data: bytes, at: int) -> int:
-        """How long the frame there is, as far as that can be said."""
+        """The length of the frame, where its head has arrived."""
         if len(data) - at < HEADER.size:
             return HEADER.size
         length, _, kind, _ = HEADER.unpack_from(data, at)
@@ -79,7 +79,7 @@ class TtrpcFrames:
 
 
 class Answer(asyncio.Future[Any]):
-    """The answer to a call whose request was written, in future; `answered_ns` is when it came or failed."""
+    """The future of a sent call; `answered_ns` is the time of its response or failure."""
 
     answered_ns = 0
 
@@ -89,13 +89,13 @@ class Answer(asyncio.Future[Any]):
         super().set_result(result)
 
     def set_exception(self, exception: type[BaseException] | BaseException, /) -> None:
-        """There will be none."""
+        """The call failed."""
         self.answered_ns = nanoseconds()
         super().set_exception(exception)
 
 
 class _Waiting(NamedTuple):
-    """A call that was sent."""
+    """A call that has no response yet."""
 
     answer: Answer
     response: type[Message]
@@ -103,7 +103,7 @@ class _Waiting(NamedTuple):
 
 
 class TtrpcService:
-    """A stub of one service: a method for each call, which gives the answer in future."""
+    """The stub of one service: a method for each call, which returns its future."""
 
     def __init__(self, connection: "Ttrpc", name: str) -> None:
         self._connection = connection
@@ -126,7 +126,7 @@ class TtrpcService:
 class Ttrpc(asyncio.Protocol):
     """The connection; `ended` says why it broke.
 
-    A call whose caller went away is forgotten with its answer, or with its deadline.
+    A call whose caller was cancelled is dropped with its response, or at its deadline.
     """
 
     def __init__(self, plugin: str) -> None:
@@ -154,12 +154,12 @@ class Ttrpc(asyncio.Protocol):
     def send(
         self, head: bytes, request: Message, response: type[Message], seconds: float, metadata: Metadata
     ) -> asyncio.Future[Any]:
-        """Have the request written behind the head that names the call; the answer or RpcError, in future."""
+        """Write the request after the head that names the call; returns the future of the response."""
         answer = Answer(loop=self._loop)
         rest = ttrpc_pb2.TtrpcRequest(payload=request.SerializeToString(), timeout_nano=int(seconds * 1e9))
         for key, value in metadata:
             rest.metadata.add(key=key, value=value)
-        # Fields of a message may come apart: what names the call is the same each time.
+        # A message's fields may be encoded apart: the service and method are the same for each call.
         message = head + rest.SerializeToString()
         if problem := self._refusal():
             answer.set_exception(problem)
@@ -173,7 +173,7 @@ class Ttrpc(asyncio.Protocol):
         return answer
 
     def _refusal(self) -> RpcError | None:
-        """Why no request is written now."""
+        """The reason why no request can be written now; None where it can."""
         if self.ended.done():
             return RpcError(grpc.StatusCode.UNAVAILABLE, str(self.ended.result()))
         code = grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -189,9 +189,9 @@ class Ttrpc(asyncio.Protocol):
             waiting.answer.set_exception(late())
 
     def _deliver(self, number: int, message: bytes) -> None:
-        """Hand an answer over; one whose call's time is up came too late.
+        """Deliver a response; one after its call's deadline is dropped.
 
-        Raises: FrameError, DecodeError.
+        Raises: TtrpcFrameError, DecodeError.
         """
         self._unanswered -= 1
         if self._unanswered < 0 or number >= self._next or not number % 2:
@@ -209,7 +209,7 @@ class Ttrpc(asyncio.Protocol):
             waiting.answer.set_result(_read(waiting.response, response.payload))
 
     def _end(self, error: Exception) -> None:
-        """Fail what waits; the first reason counts."""
+        """Fail all open calls; the first reason counts."""
         if self.ended.done():
             return
         self.ended.set_result(error)
@@ -222,12 +222,12 @@ class Ttrpc(asyncio.Protocol):
     # -- asyncio's side -----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Bound what is written and not read."""
+        """Limit the write buffer."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=UNWRITTEN_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        """Hand the answers over that are whole."""
+        """Deliver the responses that are complete."""
         try:
             for number, message in self._frames.feed(data):
                 self._deliver(number, message)
@@ -236,20 +236,20 @@ class Ttrpc(asyncio.Protocol):
             self.close()
 
     def pause_writing(self) -> None:
-        """Write no more: the plugin does not read."""
+        """Stop writing: the plugin does not read."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Write again."""
         self._full = False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell those who wait."""
+        """Fail all open calls."""
         why = f": {exc}" if exc else ""
         self._end(NotConnectedError(self._plugin, f"its ttrpc socket was closed{why}"))
 
     def close(self) -> None:
-        """Hang up, whatever was not written yet; calls that wait fail, and so do later ones."""
+        """Close the connection without flushing; open and later calls fail."""
         self._end(NotConnectedError(self._plugin, "its ttrpc socket was hung up on"))
         if self._transport is not None:
             self._transport.abort()
@@ -257,7 +257,7 @@ class Ttrpc(asyncio.Protocol):
 
 @asynccontextmanager
 async def open_ttrpc(spec: SidecarSpec, name: str) -> AsyncIterator[Ttrpc]:
-    """A connection to the socket of that name beside the plugin's own, closed at the end.
+    """Open a connection to the plugin's ttrpc socket, next to its gRPC socket, until the block ends.
 
     Raises: NotConnectedError where the socket is not to be trusted, or not served.
     """
@@ -284,7 +284,7 @@ def _refused(status: ttrpc_pb2.TtrpcStatus) -> RpcError:
 
 
 def _read(response: type[Message], payload: bytes) -> Message | None:
-    """The message, None where the bytes are none, as gRPC has it."""
+    """The message, None where the bytes can't be decoded, as in gRPC."""
     try:
         return response.FromString(payload)
     except DecodeError:

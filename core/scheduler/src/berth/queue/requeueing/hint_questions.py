@@ -1,4 +1,4 @@
-"""Hints that the queue cannot have at once: what sidecars are asked, and what its answer is an answer to.
+"""Asynchronous queueing hints: the questions to sidecars, and the events that their answers are about.
 
     worth() -- ASK --> HintQuestions --> SchedulingQueue.ask_hints --(other process)--> hints_answered
 

@@ -162,6 +162,6 @@ class RetryTurns:
         return self._left.next_turn(number, turn.turn)
 
     def leave_out(self, kinds: Mask) -> None:
-        """Have no turn of these kinds any more. Shapes: bool (k,)."""
+        """Drop these pod kinds from the rotation. Shapes: bool (k,)."""
         self._refused |= kinds
         self._due[kinds] = self._left.none
