@@ -25,7 +25,7 @@ from berth.framework.interface import FilterPlugin, Reason, ScorePlugin
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.extender import ExtenderContext, HttpExtenders
 from berth.out_of_tree.host import PluginHost
 from berth.plugins.priority_sort import PrioritySort
@@ -273,10 +273,10 @@ async def with_sidecars(count, command, *, shadow=False):
             try:
                 await host.settle(READY_SECONDS)
                 if shadow:
-                    roster = Roster(core.framework)
+                    enabled = EnabledPlugins(core.framework)
                     for plugin in host.plugins.values():
-                        roster.set_aside(plugin)
-                        host.shadows.enter(plugin, core.framework, roster)
+                        enabled.set_aside(plugin)
+                        host.shadows.enter(plugin, core.framework, enabled)
                 yield core, host, [process.pid for process in processes]
             finally:
                 for task in tasks:

@@ -6,7 +6,7 @@ Each is read as far as its bound (berth.out_of_tree.limits); what is more is ref
 from contextlib import suppress
 
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.introduction import problems_of
+from berth.out_of_tree.handshake_validation import problems_of
 from berth.out_of_tree.limits import EVENTS, KINDS, POD_FIELDS, SORT_KEYS
 from berth.out_of_tree.packing import hints_of, normalized, scores_of, sort_keys_of, verdicts_of
 from berth.out_of_tree.queueing.hint_asker import MAX_EVENTS

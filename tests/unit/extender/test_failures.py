@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from berth.out_of_tree.extender.failures import said_of
+from berth.out_of_tree.extender.failures import go_error_text
 from tests.suite import PATIENCE_SECONDS
 
 
@@ -69,7 +69,7 @@ EXPIRED.verify_code, EXPIRED.verify_message = 10, "certificate has expired"
 )
 def test_words_by_kind_of_failure(error, said):
     """The operation, the address and the cause; nothing of the library."""
-    assert said == said_of(error)
+    assert said == go_error_text(error)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -83,6 +83,6 @@ async def test_a_real_refusal(host, scheme):
             with pytest.raises(aiohttp.ClientConnectorError) as caught:
                 await asyncio.wait_for(session.post(f"{scheme}://{host}:{port}/"), PATIENCE_SECONDS)
 
-    assert said_of(caught.value) in {
+    assert go_error_text(caught.value) in {
         f"dial tcp {address}:{port}: connect: connection refused" for address in ("127.0.0.1", "[::1]")
     }

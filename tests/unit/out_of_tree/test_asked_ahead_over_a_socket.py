@@ -167,7 +167,7 @@ class Scheduling:
             case "node":
                 self.node(how[0], labels={"turn": str(how[1])})
             case "outside":
-                self.host.news_from("slots", None)
+                self.host.requeue_rejected("slots", None)
             case _ if self.placed:
                 (self.confirm if what == "confirm" else self.end)(how[0])
 

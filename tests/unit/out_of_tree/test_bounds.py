@@ -13,7 +13,7 @@ from berth.config.out_of_tree.sidecars import PluginTls, is_loopback, unprotecte
 from berth.framework.pacing import TokenBucket
 from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
-from berth.out_of_tree.introduction import kind_problems, problems_of
+from berth.out_of_tree.handshake_validation import kind_problems, problems_of
 from berth.out_of_tree.limits import LINES_AT_ONCE, NAMED_PODS, REQUEUE_ALL_COST
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded

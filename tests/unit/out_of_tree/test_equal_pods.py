@@ -282,7 +282,7 @@ async def test_a_plugin_whose_outside_state_changed_is_asked_about_all_nodes(mon
     """What it answered before is of no use once it says so."""
     async with clusters() as cluster:
         await cluster.schedule({"milli": 300})
-        cluster.host.news_from("gpu-share", None)
+        cluster.host.requeue_rejected("gpu-share", None)
         asked = asked_rows(monkeypatch)
         await cluster.schedule({"milli": 300})
 
@@ -308,7 +308,7 @@ async def test_plans_rest_on_a_plugin_whose_answers_are_about_single_nodes():
         before = plugin.shared_cache_key(cluster.snapshot)
         await cluster.schedule({"milli": 300})
         after = plugin.shared_cache_key(cluster.snapshot)
-        cluster.host.news_from("gpu-share", None)
+        cluster.host.requeue_rejected("gpu-share", None)
         then = plugin.shared_cache_key(cluster.snapshot)
 
     assert before is not None

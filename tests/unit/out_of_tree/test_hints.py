@@ -14,7 +14,7 @@ from berth.objects.pods.pod import PodCondition
 from berth.out_of_tree.errors import ProtocolError
 from berth.out_of_tree.packing import hints_of
 from berth.out_of_tree.queueing import hint_asker
-from berth.out_of_tree.queueing.waiting_hints import news_from
+from berth.out_of_tree.queueing.waiting_hints import requeue_event
 from berth_plugin_proto import identity_pb2, queueing_pb2
 from berth_sdk import testing as documents
 from tests.failures.reporting import reports
@@ -127,7 +127,7 @@ async def test_what_is_awaited_is_what_the_plugin_announced():
 
     added_or_relabelled = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
     assert ClusterEvent(EventResource.POD, ActionType.ALL) in before
-    assert [added_or_relabelled, news_from(NAME)] == after
+    assert [added_or_relabelled, requeue_event(NAME)] == after
 
 
 async def test_both_versions_are_shown():

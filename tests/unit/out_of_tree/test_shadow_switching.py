@@ -7,7 +7,7 @@ import pytest
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.runtime import Framework, ProfilePlugins
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.lifecycle.wanted import AttachError
 from berth.scheduler.sidecars.plugin_list_file import PluginListFile
 from berth_sdk import ArgumentError
@@ -167,14 +167,14 @@ def test_places():
     framework = Framework(
         PROFILE, ProfilePlugins(filter=[a, b], score=[(a, 3), (b, 1)], by_name={"a": a, "b": b})
     )
-    roster = Roster(framework)
-    roster.set_aside(a)
-    roster.set_aside(b)
-    roster.enable(c, SidecarSpec("c", "h:1"), 5)
+    enabled = EnabledPlugins(framework)
+    enabled.set_aside(a)
+    enabled.set_aside(b)
+    enabled.enable(c, SidecarSpec("c", "h:1"), 5)
     assert ([c], [(c, 5)]) == (framework.plugins.filter, framework.plugins.score)
-    roster.take_back(b)
-    roster.take_back(a)
+    enabled.take_back(b)
+    enabled.take_back(a)
 
     assert [a, b, c] == framework.plugins.filter
     assert [(a, 3), (b, 1), (c, 5)] == framework.plugins.score
-    assert (3, frozenset({"filter", "score"})) == (roster.weight_of(a), roster.points_of(a))
+    assert (3, frozenset({"filter", "score"})) == (enabled.weight_of(a), enabled.points_of(a))

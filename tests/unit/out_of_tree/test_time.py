@@ -24,7 +24,7 @@ async def test_a_connection_that_is_lost_begins_with_the_time():
         await connection.reach(NOON_MICROS)
         plugin.clock.after(60, lambda: None)
 
-        connection.hang_up("a test")
+        connection.disconnect("a test")
         await until(lambda: connection.starts == 2)
 
         assert NOON_MICROS == plugin.clock.now() * 1_000_000

@@ -251,7 +251,7 @@ async def test_news_and_another_connection(tmp_path):
         version = harness.host.versions["scripted"]
         recording = version.record(recordings.Extent())
         version.connection._exchanged(queueing_pb2.RequeueResponse(cause="price"))
-        version.connection.hang_up("a test says so")
+        version.connection.disconnect("a test says so")
         await until(lambda: version.connection.starts == 2)
         await harness.filter()
         recording.end(1)

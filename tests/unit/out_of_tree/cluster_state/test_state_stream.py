@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.out_of_tree.cluster_state import state_stream
-from berth.out_of_tree.cluster_state.state_stream import together
+from berth.out_of_tree.cluster_state.state_stream import coalesce
 from berth_plugin_proto import state_pb2
 
 
@@ -32,7 +32,7 @@ def test_fewer_steps_say_the_same(steps, most, carried_to):
     deltas = [step(5 + i, names) for i, names in enumerate(steps)]
     chunk, state_stream.CHUNK_BYTES = state_stream.CHUNK_BYTES, most
     try:
-        fewer = list(together(deltas, carried_to))
+        fewer = list(coalesce(deltas, carried_to))
     finally:
         state_stream.CHUNK_BYTES = chunk
 
@@ -48,6 +48,6 @@ def test_fewer_steps_say_the_same(steps, most, carried_to):
 
 def test_many_small_steps_are_one_message():
     """Steps in which nothing concerns the plugin cost next to nothing."""
-    (only,) = together([step(generation, ()) for generation in range(5, 500)], 4)
+    (only,) = coalesce([step(generation, ()) for generation in range(5, 500)], 4)
 
     assert (4, 499, 499) == (only.base_generation, only.generation, only.node_count)

@@ -373,7 +373,7 @@ async def test_refused_arguments_of_a_list(folder, caplog):
         with pytest.raises(AttachError, match="colour: there is no such colour"):
             await harness.attaching.attach(wanted(folder, "v1", colour="none"), insists=True)
         connection = harness.host.versions["colours"].connection
-        connection.hang_up("the test says so")
+        connection.disconnect("the test says so")
         await until(lambda: connection.starts == 2)
         there = accepted(harness)
         metrics = SchedulerMetrics()
@@ -397,7 +397,7 @@ async def test_a_plugin_that_is_away_has_accepted_nothing(folder, monkeypatch):
     async with at_work(folder, plugin) as harness:
         await harness.attaching.attach(wanted(folder, "v1", PROFILE))
         connection = harness.host.versions["colours"].connection
-        connection.hang_up("the test says so")
+        connection.disconnect("the test says so")
         await until(lambda: not connection.ready)
         await harness.attaching.attach(wanted(folder, "v1", colour="none"), insists=True)
         await until(lambda: connection.starts == 2)

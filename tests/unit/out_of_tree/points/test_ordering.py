@@ -14,7 +14,7 @@ from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.ports.plugin_metrics import PluginMetrics
 from berth.framework.queueing.queued_pod import NO_KEY
 from berth.framework.runtime import Framework, ProfilePlugins
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.lifecycle.attaching import Attaching
 from berth.out_of_tree.lifecycle.wanted import AttachError, DesiredPlugin
 from berth.out_of_tree.queueing import sort_key_asker
@@ -290,7 +290,7 @@ def test_an_attached_plugin_takes_no_place_of_the_only_one():
     spec = SidecarSpec(
         NAME, "unix:/p", extension_points=frozenset({ExtensionPoint.QUEUE_SORT, ExtensionPoint.SCORE})
     )
-    Roster(framework).enable(SimpleNamespace(name=NAME), spec, 1)
+    EnabledPlugins(framework).enable(SimpleNamespace(name=NAME), spec, 1)
 
     assert ["PrioritySort"] == [each.name for each in framework.plugins.queue_sort]
     assert [(NAME, 1)] == [(each.name, weight) for each, weight in framework.plugins.score]

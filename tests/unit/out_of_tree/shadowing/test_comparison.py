@@ -19,7 +19,7 @@ def choice(row, rows, totals):
 
 
 @pytest.mark.parametrize(
-    ("totals", "scores", "weight", "rather"),
+    ("totals", "scores", "weight", "preferred_row"),
     [
         pytest.param([10, 10, 10], [5, 5, 5], 1, None, id="no preference"),
         pytest.param([10, 10, 10], [5, 6, 0], 1, 3, id="another is better"),
@@ -28,11 +28,11 @@ def choice(row, rows, totals):
         pytest.param([12, 10, 10], [0, 1, 0], 3, 3, id="enough with its weight"),
     ],
 )
-def test_rather(totals, scores, weight, rather):
+def test_rather(totals, scores, weight, preferred_row):
     """Another node would have been chosen exactly where the chosen one is no longer among the best."""
     made = choice(1, [1, 3, 4], totals)
 
-    assert rather == made.rather(np.array(scores, dtype=np.int64), weight)
+    assert preferred_row == made.preferred_row(np.array(scores, dtype=np.int64), weight)
 
 
 @given(
@@ -48,8 +48,8 @@ def test_one_node_at_a_time(nodes, weight, data):
     totals, scores, codes = (list(column) for column in zip(*nodes, strict=True))
     codes[row] = 0
     made = choice(row, range(len(nodes)), totals)
-    left = made.left_by(np.array(codes, dtype=np.uint8))
-    rather = left.rather(np.array(scores, dtype=np.int64)[left.rows], weight)
+    left = made.without_rejected(np.array(codes, dtype=np.uint8))
+    preferred_row = left.preferred_row(np.array(scores, dtype=np.int64)[left.rows], weight)
     with_it = {
         i: total + weight * score
         for i, (total, score) in enumerate(zip(totals, scores, strict=True))
@@ -57,8 +57,8 @@ def test_one_node_at_a_time(nodes, weight, data):
     }
 
     assert sum(code > 0 for code in codes) == made.nodes_rejected(np.array(codes, dtype=np.uint8))
-    assert (with_it[row] == max(with_it.values())) == (rather is None)
-    assert rather is None or with_it[rather] == max(with_it.values())
+    assert (with_it[row] == max(with_it.values())) == (preferred_row is None)
+    assert preferred_row is None or with_it[preferred_row] == max(with_it.values())
 
 
 def test_tally():

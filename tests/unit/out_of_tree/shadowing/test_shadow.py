@@ -18,7 +18,7 @@ from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework, ProfilePlugins
 from berth.framework.status import Code, Status
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.shadowing import shadow
 from berth.snapshot.pod_group_states import PodGroupStates
 from berth.telemetry.traces.spans import EndedCycle, spans_of
@@ -51,10 +51,10 @@ class Followed:
         self.framework = Framework(
             PROFILE, ProfilePlugins(post_filter=[SimpleNamespace(name="DefaultPreemption")])
         )
-        self.roster = Roster(self.framework)
-        self.roster.enable(harness.plugin, SidecarSpec(NAME, "h:1"), 2)
-        self.roster.set_aside(harness.plugin)
-        harness.host.shadows.enter(harness.plugin, self.framework, self.roster)
+        self.enabled = EnabledPlugins(self.framework)
+        self.enabled.enable(harness.plugin, SidecarSpec(NAME, "h:1"), 2)
+        self.enabled.set_aside(harness.plugin)
+        harness.host.shadows.enter(harness.plugin, self.framework, self.enabled)
         [self.witness] = self.framework.decision_observers
 
     def choose(self, *, row=0, totals=(10, 10, 10), attempt=1, grouped=False):
@@ -65,7 +65,7 @@ class Followed:
         record = state.read(CycleRecord)
         made = Attempt(record.pod, self.harness.snapshot, state, record)
         scores = NodeScores(np.arange(3), np.array(totals, dtype=np.int64))
-        self.witness.chose(made, row, scores)
+        self.witness.on_node_chosen(made, row, scores)
         return state
 
     def find_none(self, result=NO_ROOM, *, grouped=False):
@@ -78,7 +78,7 @@ class Followed:
         status = Status(Code.UNSCHEDULABLE, ("too small",), "NodeResourcesFit")
         rejections = Rejections(np.arange(3), np.ones(3, dtype=np.uint8), lambda _: status)
         diagnosis = Diagnosis(self.harness.snapshot.names, rejections=[rejections])
-        self.witness.found_none(made, diagnosis, result)
+        self.witness.on_no_node(made, diagnosis, result)
         return state
 
     def end(self, state, result="scheduled"):
@@ -369,7 +369,7 @@ async def test_a_shadow_that_breaks_off(monkeypatch, caplog):
 
 
 @reports("shadow-breaks", log="`not followed in shadow`, with pod and cause")
-@pytest.mark.parametrize("part", ["chose", "found_none"])
+@pytest.mark.parametrize("part", ["on_node_chosen", "on_no_node"])
 async def test_a_shadow_that_does_not_follow(monkeypatch, caplog, part):
     """Whatever breaks as a shadow is shown a choice is logged, and is none of the cycle's business."""
     async with following(scripted()) as followed:
@@ -420,7 +420,7 @@ async def test_not_there():
     """A plugin that cannot be reached is skipped; a scheduler's cycles don't wait for it."""
     plugin = scripted()
     async with following(plugin) as followed:
-        followed.harness.connection.hang_up("a test says so")
+        followed.harness.connection.disconnect("a test says so")
         await until(lambda: not followed.harness.connection.ready)
         followed.choose()
 
@@ -504,7 +504,7 @@ async def test_out_of_the_shadow():
         state = followed.choose()
         await followed.counted()
         followed.harness.host.shadows.leave(followed.harness.plugin, followed.framework)
-        followed.roster.take_back(followed.harness.plugin)
+        followed.enabled.take_back(followed.harness.plugin)
         followed.end(state, "error")
         await until(lambda: plugin.requests("CycleDone"))
 

@@ -150,7 +150,7 @@ async def test_a_second_socket_that_others_may_write_to_is_not_dialled():
     async with hosted(plugin) as harness:
         await harness.up()
         Path(harness.connection.spec.address.removeprefix("unix:")).with_name(SECOND).chmod(0o666)
-        harness.connection.hang_up("to dial anew")
+        harness.connection.disconnect("to dial anew")
         await until(lambda: "others may write" in harness.connection.last_error)
 
         assert not harness.connection.ready

@@ -14,7 +14,7 @@ import grpc.aio
 
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.out_of_tree.errors import SidecarError
-from berth.out_of_tree.greeting import readable, shake_hands
+from berth.out_of_tree.handshake import handshake, readable
 from berth.out_of_tree.transport.channels import open_channel
 from berth.out_of_tree.transport.rpc import SERVICE_OF
 from berth.out_of_tree.transport.services import open_services
@@ -50,7 +50,7 @@ class Guest:
     async def greet(self) -> None:
         """Learn what it says of itself. Raises: ReplayError where it is not the plugin recorded."""
         async with self._in_time("the handshake was not answered"):
-            self.introduction, problems = await shake_hands(self._identity, self._spec)
+            self.introduction, problems = await handshake(self._identity, self._spec)
         if problems:
             raise ReplayError(f"{self._spec.address}: {'; '.join(problems)}")
 

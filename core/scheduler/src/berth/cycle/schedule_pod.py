@@ -131,5 +131,5 @@ async def _without_node(framework: Framework, attempt: Attempt, status: Status) 
     result = await run_post_filters(framework.plugins.post_filter, attempt, diagnosis)
     diagnosis.post_filter_message = result.status.message
     for observer in framework.decision_observers:
-        observer.found_none(attempt, diagnosis, result)
+        observer.on_no_node(attempt, diagnosis, result)
     return Decision(status, nominating_info=result.nominating_info)

@@ -65,7 +65,7 @@ async def select_host(
     best, places = highest_of(scores.totals)
     row = int(scores.rows[drawn(places, chance)])
     for observer in framework.decision_observers:
-        observer.chose(attempt, row, scores)
+        observer.on_node_chosen(attempt, row, scores)
     return Host(row, best)
 
 
@@ -90,7 +90,7 @@ def _any(framework: Framework, attempt: Attempt, feasible: Feasible, chance: ran
     rows = feasible.mask.nonzero()[0] if feasible.rows is None else feasible.rows
     row = int(rows[chance.randrange(rows.size)])
     for observer in framework.decision_observers:
-        observer.chose(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
+        observer.on_node_chosen(attempt, row, NodeScores(rows, np.zeros(rows.size, dtype=np.int64)))
     return Host(row)
 
 

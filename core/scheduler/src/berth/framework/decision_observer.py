@@ -11,12 +11,12 @@ from berth.framework.node_scores import NodeScores
 class DecisionObserver(Protocol):
     """Called at each decision, before the pod is assumed; must be cheap and must not raise."""
 
-    def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
+    def on_node_chosen(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """The node in that row was selected.
 
         Rows of `scores` with a negative total are not feasible. The arrays belong to the cycle and change in
         later ones: copy what is to be kept.
         """
 
-    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+    def on_no_node(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
         """No node fits, and PostFilter has returned that result. The diagnosis belongs to the cycle, too."""

@@ -94,10 +94,10 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
             generation=self.feed.generation,
             deltas=self.feed.carried(self.connection.acknowledged) if with_state else (),
             profile=self.profile,
-            pod=self._supposed(supposed) if supposed else self.ref(pod, attempt_of(state)),
+            pod=self._hypothetical(supposed) if supposed else self.ref(pod, attempt_of(state)),
         )
 
-    def _supposed(self, pod: HypotheticalPod) -> common_pb2.PodRef:
+    def _hypothetical(self, pod: HypotheticalPod) -> common_pb2.PodRef:
         """The message of a hypothetical pod: one that does not exist in the cluster."""
         data = pod.object(self.around.pods.get(pod.before.uid))
         return common_pb2.PodRef(
@@ -131,7 +131,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
             try:
                 received = await response
             except RpcError as error:
-                received = await self._mended(name, request, span, ends, error)
+                received = await self._retried(name, request, span, ends, error)
             return read(self._received(name, received))
 
         with ExitStack() as scopes:
@@ -183,16 +183,16 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
         """
         return span.until(self._sent(name, request, span.metadata, seconds))
 
-    async def _mended(self, name: str, request: Any, span: CallSpan, ends: float, error: RpcError) -> Any:
+    async def _retried(self, name: str, request: Any, span: CallSpan, ends: float, error: RpcError) -> Any:
         """Resolve a failed precondition and repeat the request, once; any other failure is raised.
 
         `ends` is by the loop's clock.
         """
-        if not _mendable(error):
+        if not _retryable(error):
             raise self._failure(name, error) from error
         try:
             async with asyncio.timeout_at(ends):
-                await self._mend(error.reason)
+                await self._resolve(error.reason)
         except TimeoutError:
             raise self._failure(name, late()) from None
         except grpc.aio.AioRpcError as second:
@@ -224,7 +224,7 @@ class Caller(msgspec.Struct, frozen=True, eq=False):
             raise ProtocolError(self.plugin, f"the reply to {name} can't be read")
         return response
 
-    async def _mend(self, reason: str) -> None:
+    async def _resolve(self, reason: str) -> None:
         """Resolve that failed precondition."""
         if reason == "NOT_CONFIGURED":
             await self.connection.configured_again(self.profile)
@@ -289,6 +289,6 @@ class CountedCall:
         self._caller.around.metrics.called(self._caller.plugin, self._name, outcome, seconds)
 
 
-def _mendable(error: RpcError) -> bool:
+def _retryable(error: RpcError) -> bool:
     """Whether the request may be repeated after this failure."""
     return error.code is grpc.StatusCode.FAILED_PRECONDITION and error.reason in MENDABLE

@@ -38,7 +38,7 @@ from berth.out_of_tree.points.asking_ahead import CLASSES_AHEAD, LookAhead
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.points.sidecar_point import PRE_ENQUEUE
 from berth.out_of_tree.queueing.hint_asker import HintAsker
-from berth.out_of_tree.queueing.waiting_hints import HINTS, WaitingHints, news_from
+from berth.out_of_tree.queueing.waiting_hints import HINTS, WaitingHints, requeue_event
 from berth.out_of_tree.shadowing.shadows import Shadows
 from berth.out_of_tree.versions import PluginVersion
 from berth.profiles.profile_builder import PluginFactory
@@ -276,7 +276,7 @@ class PluginHost:
         if connection.starts == 1:
             self.check_gates(connection)
         self.ask_keys_anew(connection)
-        self.news_from(connection.spec.name, None)
+        self.requeue_rejected(connection.spec.name, None)
         self._on_answering(connection)
 
     def _on_answering(self, connection: PluginConnection) -> None:
@@ -322,9 +322,9 @@ class PluginHost:
             return
         match response.WhichOneof("action"):
             case "requeue_all":
-                self.news_from(plugin, None)
+                self.requeue_rejected(plugin, None)
             case "requeue":
-                self.news_from(plugin, frozenset(response.requeue.uids))
+                self.requeue_rejected(plugin, frozenset(response.requeue.uids))
             case "allow_waiting":
                 for waiting in self._waiting(response.allow_waiting):
                     waiting.allow(plugin)
@@ -347,13 +347,13 @@ class PluginHost:
         if keys:
             self.metrics.sorted(plugin, "unknown", len(keys))
 
-    def news_from(self, plugin: str, uids: frozenset[str] | None) -> None:
+    def requeue_rejected(self, plugin: str, uids: frozenset[str] | None) -> None:
         """Retry the pods that the plugin rejected, all of them or those named; those in flight, too."""
         for version in self._versions_of(plugin):
             version.feed.external_changes += 1
-        self._queue.move_all(news_from(plugin), None, uids)
+        self._queue.move_all(requeue_event(plugin), None, uids)
 
-    def let_go(self, plugin: str, why: str) -> None:
+    def reject_waiting(self, plugin: str, why: str) -> None:
         """Reject the pods that wait at Permit for a plugin that is removed."""
         for waiting in list(self._waiting_pods):
             if plugin in waiting.pending_plugins():

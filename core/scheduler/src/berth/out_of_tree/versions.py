@@ -14,7 +14,7 @@ from typing import Any
 
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.connections.connection import PluginConnection
-from berth.out_of_tree.greeting import PROTOCOL_VERSION, configuration
+from berth.out_of_tree.handshake import PROTOCOL_VERSION, configuration
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.recordings.calls.recording import CallRecording, Extent, Opening
 from berth_plugin_proto import identity_pb2, recording_pb2, state_pb2

@@ -10,7 +10,7 @@ from berth.conformance.check import check, expect
 from berth.conformance.subject import PluginUnderTest, brief
 from berth.objects.label_selector import InvalidSelectorError
 from berth.out_of_tree.connections.event_interest import parse_selector
-from berth.out_of_tree.introduction import problems_of
+from berth.out_of_tree.handshake_validation import problems_of
 from berth_plugin_proto import identity_pb2
 
 CLAUSE = "Order of calls"

@@ -18,14 +18,14 @@ from berth.snapshot.pod_info import PodInfo
 from berth_plugin_proto import state_pb2
 
 
-class News(NamedTuple):
+class NominationChanges(NamedTuple):
     """Changed nominations: in a step, removals precede the snapshot's own changes and upserts follow them."""
 
     removals: list[state_pb2.Change]
     upserts: list[state_pb2.Change]
 
 
-NOTHING = News([], [])
+NOTHING = NominationChanges([], [])
 
 
 class Nominations:
@@ -46,7 +46,7 @@ class Nominations:
         """Whether a nomination may have changed."""
         return self._nominator.changes.end != self._position
 
-    def news(self, dropped: Collection[str] = ()) -> News:
+    def news(self, dropped: Collection[str] = ()) -> NominationChanges:
         """The changes since the last call. The step removes the pods in `dropped` already."""
         nominator = self._nominator
         for uid in dropped:
@@ -61,7 +61,7 @@ class Nominations:
             upserts += [_upsert(uid, name, now[uid]) for uid in now if before.get((uid, name)) != now[uid]]
         still = {uid for name in names for uid in self._sent.get(name, ())}
         gone = [uid for uid, _ in before if uid not in still]
-        return News([_removal(uid) for uid in gone], upserts)
+        return NominationChanges([_removal(uid) for uid in gone], upserts)
 
     def everything(self) -> Iterator[state_pb2.Change]:
         """All nominations, for a full transfer."""

@@ -102,9 +102,9 @@ class RawObjects(Generic[T]):
 
         return undo
 
-    def following(self, handler: ResourceHandler) -> "Following[T]":
+    def following(self, handler: ResourceHandler) -> "DroppingHandler[T]":
         """Wrap the handler so that the JSON of deleted objects is dropped."""
-        return Following(self, handler)
+        return DroppingHandler(self, handler)
 
 
 class KeptObjects(Protocol):
@@ -114,7 +114,7 @@ class KeptObjects(Protocol):
     pods: RawObjects[Pod]
 
 
-class Following(Generic[T]):
+class DroppingHandler(Generic[T]):
     """Forwards every event; drops the JSON of deleted objects."""
 
     def __init__(self, kept: RawObjects[T], handler: ResourceHandler) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
-from berth.out_of_tree.cluster_state.nominations import NOTHING, News, Nominations
+from berth.out_of_tree.cluster_state.nominations import NOTHING, NominationChanges, Nominations
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import WatchedObjects
 from berth.out_of_tree.limits import ENVELOPE_BYTES, MESSAGE_BYTES
@@ -314,7 +314,7 @@ class StateFeed:
         old, new = before.pod.metadata, info.pod.metadata
         return self.wanted.pods_without_status and same_stage and old.annotations == new.annotations
 
-    def _nominations_beside(self, step: SnapshotStep) -> News:
+    def _nominations_beside(self, step: SnapshotStep) -> NominationChanges:
         last = {info.uid: sign for sign, info in step.pods}
         return self._nominations.news([uid for uid, sign in last.items() if sign < 0])
 

@@ -21,7 +21,7 @@ from berth.framework.clock import SYSTEM_CLOCK
 from berth.framework.pacing import TokenBucket
 from berth.out_of_tree.cluster_state.state_feed import CHUNK_BYTES, StateFeed
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError
-from berth.out_of_tree.greeting import readable
+from berth.out_of_tree.handshake import readable
 from berth.out_of_tree.limits import (
     ACK_SECONDS,
     MESSAGES_A_SECOND,
@@ -114,7 +114,7 @@ class StateStream:
         self.unix_micros = unix_micros
         self._reaching = asyncio.get_running_loop().create_future()
         try:
-            async with within(self._plugin, ACK_SECONDS, "the time was not answered"):
+            async with deadline(self._plugin, ACK_SECONDS, "the time was not answered"):
                 await self._say_time(unix_micros)
                 return await self._reaching
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:  # it broke a moment ago
@@ -143,12 +143,12 @@ class StateStream:
         """
         state: state_pb2_grpc.StateServiceAsyncStub = state_pb2_grpc.StateServiceStub(channel)
         self._stream = state.Sync()
-        async with within(self._plugin, OPENING_SECONDS, "the state stream was not answered"):
+        async with deadline(self._plugin, OPENING_SECONDS, "the state stream was not answered"):
             held = (await self._read()).held
         self.acknowledged, self._transfer_wanted, self._sent = 0, False, 0
         if clocked and self.unix_micros is not None:
             await self._say_time(self.unix_micros)
-            async with within(self._plugin, OPENING_SECONDS, "the time was not answered"):
+            async with deadline(self._plugin, OPENING_SECONDS, "the time was not answered"):
                 self._take_time((await self._read()).time_reached)
         sent = await self._begin(held)
         try:
@@ -215,7 +215,7 @@ class StateStream:
                 continue
             # A later step may still be carried by a call.
             steps = [each for each in deltas if each.generation <= due]
-            for delta in together(steps, self._feed.carried_to):
+            for delta in coalesce(steps, self._feed.carried_to):
                 self._sent = delta.generation
                 self._wait_for_ack()
                 await self._write(state_pb2.SyncRequest(delta=delta))
@@ -235,7 +235,7 @@ class StateStream:
     async def _read_answers(self) -> None:
         while True:
             patience = None if self.in_step.is_set() else TRANSFER_SECONDS
-            async with within(self._plugin, patience, "the state was not acknowledged"):
+            async with deadline(self._plugin, patience, "the state was not acknowledged"):
                 answer = await self._read()
             match answer.WhichOneof("body"):
                 case "ack":
@@ -284,7 +284,7 @@ class StateStream:
         return response
 
 
-def together(deltas: Iterable[state_pb2.Delta], carried_to: int) -> Iterator[state_pb2.Delta]:
+def coalesce(deltas: Iterable[state_pb2.Delta], carried_to: int) -> Iterator[state_pb2.Delta]:
     """Coalesce consecutive steps: a message costs far more than a pod in it.
 
     Steps up to `carried_to` stay as they are: the plugin may hold one of them and not the next, and a delta
@@ -306,7 +306,7 @@ def together(deltas: Iterable[state_pb2.Delta], carried_to: int) -> Iterator[sta
 
 
 @asynccontextmanager
-async def within(plugin: str, seconds: float | None, otherwise: str) -> AsyncIterator[None]:
+async def deadline(plugin: str, seconds: float | None, otherwise: str) -> AsyncIterator[None]:
     """Raises: NotConnectedError with that text where it takes longer."""
     try:
         async with asyncio.timeout(seconds):

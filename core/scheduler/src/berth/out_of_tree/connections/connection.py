@@ -26,7 +26,7 @@ from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix, socket_path
 from berth.framework.clock import SYSTEM_CLOCK, Clock
 from berth.framework.pacing import Backoff, Pauses, TokenBucket
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
-from berth.out_of_tree.cluster_state.state_stream import StateStream, within
+from berth.out_of_tree.cluster_state.state_stream import StateStream, deadline
 from berth.out_of_tree.connections.breaker import Breaker, Circuit
 from berth.out_of_tree.connections.conditions import Conditions, ConditionType, OnChange
 from berth.out_of_tree.connections.event_interest import Interest, compiled
@@ -34,7 +34,7 @@ from berth.out_of_tree.connections.last_failures import LastFailures
 from berth.out_of_tree.connections.profile_arguments import ProfileArguments
 from berth.out_of_tree.connections.requeue_stream import paced
 from berth.out_of_tree.errors import NotConnectedError, ProtocolError, RefusedError, SidecarError
-from berth.out_of_tree.greeting import configure, release, shake_hands
+from berth.out_of_tree.handshake import configure, handshake, release
 from berth.out_of_tree.limits import MESSAGES_A_SECOND, MESSAGES_AT_ONCE, REFUSAL_BYTES
 from berth.out_of_tree.plugin_log import PluginLog
 from berth.out_of_tree.plugin_text import bounded
@@ -236,9 +236,9 @@ class PluginConnection:
         self._late += 1
         self._last_late = SYSTEM_CLOCK.monotonic()
         if self._late >= LATE_CALLS and self._stubs:
-            self.hang_up(f"{self._late} calls in a row were not answered in time")
+            self.disconnect(f"{self._late} calls in a row were not answered in time")
 
-    def hang_up(self, why: str) -> None:
+    def disconnect(self, why: str) -> None:
         """Disconnect, and connect anew."""
         self._stubs = {}
         self.last_error = why
@@ -260,7 +260,7 @@ class PluginConnection:
         try:
             return await self._state.reach(unix_micros)
         except NotConnectedError as error:
-            self.hang_up(str(error))
+            self.disconnect(str(error))
             return None
 
     @property
@@ -367,11 +367,11 @@ class PluginConnection:
         self._hung_up.clear()
         async with open_channel(self.spec) as channel:
             self._look_at_folders()
-            async with within(self.spec.name, GREETING_SECONDS, "no plugin answers"):
+            async with deadline(self.spec.name, GREETING_SECONDS, "no plugin answers"):
                 await channel.channel_ready()
             self.conditions.put(ConditionType.CONNECTED, "Answered", holds=True)
             self.phase = Phase.GREETING
-            async with within(self.spec.name, GREETING_SECONDS, "the handshake was not answered"):
+            async with deadline(self.spec.name, GREETING_SECONDS, "the handshake was not answered"):
                 await self._greet(channel)
             await self._listeners.greeted(self)
             self.phase = Phase.SYNCING
@@ -380,7 +380,7 @@ class PluginConnection:
     async def _follow(self, channel: grpc.aio.Channel) -> None:
         """Run the state stream and the call services until one of them breaks."""
         async with AsyncExitStack() as until_then:
-            async with within(self.spec.name, GREETING_SECONDS, "its calls' socket was not answered"):
+            async with deadline(self.spec.name, GREETING_SECONDS, "its calls' socket was not answered"):
                 services = await until_then.enter_async_context(
                     open_services(self.spec, channel, self.capabilities)
                 )
@@ -413,7 +413,7 @@ class PluginConnection:
         identity: identity_pb2_grpc.IdentityServiceAsyncStub = self._shown(
             identity_pb2_grpc.IdentityServiceStub(channel)
         )
-        answer, problems = await shake_hands(identity, self.spec)
+        answer, problems = await handshake(identity, self.spec)
         wrong_arguments = await self.arguments.hand_over(
             lambda profile, arguments: configure(identity, self.spec, profile, arguments, problems)
         )

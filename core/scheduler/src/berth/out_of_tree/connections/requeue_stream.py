@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 
 from berth.framework.pacing import TokenBucket
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.greeting import readable
+from berth.out_of_tree.handshake import readable
 from berth.out_of_tree.limits import (
     KEYS_A_MESSAGE,
     NAMED_PODS,

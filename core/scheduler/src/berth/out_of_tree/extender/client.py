@@ -16,7 +16,7 @@ from yarl import URL
 from berth.config.duration import Duration
 from berth.config.types import ExtenderTls
 from berth.out_of_tree.extender.errors import ExtenderError, ReplyError, StatusError, UnansweredError
-from berth.out_of_tree.extender.failures import TIMED_OUT, said_of
+from berth.out_of_tree.extender.failures import TIMED_OUT, go_error_text
 from berth.out_of_tree.extender.tls import client_context
 from berth.out_of_tree.limits import MESSAGE_BYTES
 
@@ -84,7 +84,7 @@ class ExtenderClient:
             raise
         except Exception as error:
             # Connections, TLS, proxies and encodings each raise exception types of their own library.
-            raise UnansweredError(f'Post "{url}": {said_of(error)}') from error
+            raise UnansweredError(f'Post "{url}": {go_error_text(error)}') from error
         finally:
             self._under_way.discard(task)
 

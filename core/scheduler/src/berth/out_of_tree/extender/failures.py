@@ -21,7 +21,7 @@ _NO_AUTHORITY: Final = frozenset({18, 19, 20, 21})
 """X509_V_ERR codes of OpenSSL: what is signed by itself, or by what is not trusted."""
 
 
-def said_of(error: Exception) -> str:
+def go_error_text(error: Exception) -> str:
     """The failure's text in Go; the library's own text where Go's is not known."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"

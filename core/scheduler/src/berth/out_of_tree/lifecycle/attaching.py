@@ -22,7 +22,7 @@ from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.framework.handle import Handle
 from berth.framework.runtime import Framework
 from berth.out_of_tree.connections.connection import PluginConnection
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.errors import CallFailedError, RefusedError, SidecarError
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.lifecycle.report import description, leaves, summary
@@ -51,7 +51,7 @@ class Attaching:
     ) -> None:
         self._host = host
         self._frameworks = frameworks
-        self._rosters = {name: Roster(framework) for name, framework in frameworks.items()}
+        self._enabled = {name: EnabledPlugins(framework) for name, framework in frameworks.items()}
         self._handles = handles
         self._spawn = spawn
         self._turn = asyncio.Lock()
@@ -199,11 +199,11 @@ class Attaching:
         for profile, plugin in plugins.items():
             plugin.use(self._host.caller(version, profile))
             self._host.rewire(profile)
-        self._cast(plugins, was=old.connection.spec, is_now=wanted.spec)
+        self._set_shadow(plugins, was=old.connection.spec, is_now=wanted.spec)
         self._add_profiles(version, wanted)
         self._host.check_gates(version.connection)
         self._host.ask_keys_anew(version.connection)
-        self._host.news_from(name, None)
+        self._host.requeue_rejected(name, None)
         log.info("plugin replaced plugin=%s address=%s", name, wanted.spec.address)
         self._spawn(self._retire(old), f"old version of plugin {name}")
 
@@ -211,7 +211,7 @@ class Attaching:
         connection = version.connection
         arguments = self._arguments((*connection.arguments, *wanted.profiles), wanted.spec)
         try:
-            await self._be(version, wanted.spec, arguments)
+            await self._apply(version, wanted.spec, arguments)
         except AttachError as error:
             if insists and isinstance(error.__cause__, RefusedError):
                 connection.arguments.refused(arguments, error.__cause__.errors)
@@ -220,7 +220,7 @@ class Attaching:
         connection.arguments.settle()
         connection.show_arguments()
         self._add_profiles(version, wanted)
-        self._host.news_from(wanted.spec.name, None)
+        self._host.requeue_rejected(wanted.spec.name, None)
 
     async def shadow(self, name: str, *, on: bool) -> None:
         """Put a plugin into shadow mode in its profiles, or enable it again.
@@ -232,9 +232,9 @@ class Attaching:
             connection = version.connection
             if on:
                 self._check_order(self._plugins(name), "can't stand in shadow")
-            await self._be(version, replace(connection.spec, shadow=on), dict(connection.arguments))
+            await self._apply(version, replace(connection.spec, shadow=on), dict(connection.arguments))
 
-    async def _be(self, version: PluginVersion, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
+    async def _apply(self, version: PluginVersion, spec: SidecarSpec, arguments: Mapping[str, Any]) -> None:
         """Apply that entry, with these arguments by profile. Raises: AttachError."""
         connection, plugins = version.connection, self._plugins(spec.name)
         old, before = connection.spec, dict(connection.arguments)
@@ -252,7 +252,7 @@ class Attaching:
             if turns and spec.shadow:
                 self._take_back(plugins)
             raise AttachError(str(error)) from error
-        self._cast(plugins, was=old, is_now=spec)
+        self._set_shadow(plugins, was=old, is_now=spec)
         if turns:
             self._host.check_gates(connection)
 
@@ -281,7 +281,7 @@ class Attaching:
     ) -> None:
         """Restore the arguments from before that error; reconnects a plugin that did not answer."""
         if not isinstance(error, RefusedError):
-            connection.hang_up(str(error))
+            connection.disconnect(str(error))
         with suppress(SidecarError):
             await self._tell(connection, before, everything=everything)
         for profile in connection.arguments.keys() - before.keys():
@@ -290,16 +290,18 @@ class Attaching:
     def _check_order(self, plugins: Mapping[str, SidecarPlugin], cannot: str) -> None:
         """Raises: AttachError where the plugin is a profile's QueueSort plugin."""
         for profile, plugin in plugins.items():
-            if self._rosters[profile].orders_the_queue(plugin):
+            if self._enabled[profile].is_queue_sort(plugin):
                 raise AttachError(
                     f"{plugin.name} orders the queue and {cannot}: profiles name it at queueSort"
                 )
 
-    def _cast(self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec) -> None:
+    def _set_shadow(
+        self, plugins: Mapping[str, SidecarPlugin], *, was: SidecarSpec, is_now: SidecarSpec
+    ) -> None:
         """Put plugins, by profile, into shadow mode or end it, where that changed."""
         if is_now.shadow and not was.shadow:
             # Pods that it gated or rejected are requeued while its events are still registered.
-            self._host.news_from(is_now.name, None)
+            self._host.requeue_rejected(is_now.name, None)
             self._set_aside(plugins)
         elif was.shadow and not is_now.shadow:
             self._take_back(plugins)
@@ -308,15 +310,15 @@ class Attaching:
 
     def _set_aside(self, plugins: Mapping[str, SidecarPlugin]) -> None:
         for profile, plugin in plugins.items():
-            self._rosters[profile].set_aside(plugin)
+            self._enabled[profile].set_aside(plugin)
             plugin.leaving = False
-            self._host.shadows.enter(plugin, self._frameworks[profile], self._rosters[profile])
+            self._host.shadows.enter(plugin, self._frameworks[profile], self._enabled[profile])
             self._host.rewire(profile)
 
     def _take_back(self, plugins: Mapping[str, SidecarPlugin]) -> None:
         for profile, plugin in plugins.items():
             self._host.shadows.leave(plugin, self._frameworks[profile])
-            self._rosters[profile].take_back(plugin)
+            self._enabled[profile].take_back(plugin)
             self._host.rewire(profile)
 
     def _arguments(self, profiles: Iterable[str], spec: SidecarSpec) -> dict[str, Any]:
@@ -331,7 +333,7 @@ class Attaching:
 
     def _enable(self, version: PluginVersion, profile: str, wanted: DesiredPlugin) -> None:
         plugin = self._host.make(version, self._handles[profile])
-        self._rosters[profile].enable(plugin, wanted.spec, wanted.weight)
+        self._enabled[profile].enable(plugin, wanted.spec, wanted.weight)
         self._host.rewire(profile)
         if wanted.spec.shadow:
             self._set_aside({profile: plugin})
@@ -381,9 +383,9 @@ class Attaching:
     async def _withdraw(self, version: PluginVersion, plugins: Mapping[str, SidecarPlugin], why: str) -> None:
         """Start no further attempt with the plugin, and wait until those under way have ended."""
         for profile, plugin in plugins.items():
-            self._rosters[profile].begin_to_leave(plugin)
+            self._enabled[profile].start_draining(plugin)
             self._host.rewire(profile)
-        self._host.let_go(version.connection.spec.name, why)
+        self._host.reject_waiting(version.connection.spec.name, why)
         await drained(version, plugins.values())
 
     def _plugins(self, name: str) -> dict[str, SidecarPlugin]:
@@ -392,9 +394,9 @@ class Attaching:
 
     def _disable(self, profile: str, plugin: SidecarPlugin) -> None:
         self._host.shadows.leave(plugin, self._frameworks[profile])
-        self._rosters[profile].disable(plugin)
+        self._enabled[profile].disable(plugin)
         # Pods that it gated or rejected have to be requeued while its events are still registered.
-        self._host.news_from(plugin.name, None)
+        self._host.requeue_rejected(plugin.name, None)
         self._host.forget(plugin, profile)
         self._host.rewire(profile)
 

@@ -28,7 +28,7 @@ HINTS = identity_pb2.EXTENSION_POINT_QUEUEING_HINTS
 WELL_KNOWN = (EventResource.POD, EventResource.NODE)
 
 
-def news_from(plugin: str) -> ClusterEvent:
+def requeue_event(plugin: str) -> ClusterEvent:
     """The event of a plugin's own requeue: something outside the cluster changed."""
     return ClusterEvent(f"{plugin}{REQUEUE_EVENT_SUFFIX}", ActionType.UPDATE, "PluginNews")
 
@@ -54,7 +54,7 @@ class WaitingHints:
                 ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL), _Hint(self, str(resource)))
                 for resource in (*WELL_KNOWN, *others)
             ),
-            ClusterEventWithHint(news_from(connection.spec.name), _named_in_the_news),
+            ClusterEventWithHint(requeue_event(connection.spec.name), _named_by_plugin),
         ]
 
     def covering(
@@ -89,7 +89,7 @@ class _Hint:
     def __call__(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
         """Whether the event may help the pod."""
         connection = self._hints.connection()
-        if not connection.starts or _is_itself_anew(pod, old, new):
+        if not connection.starts or _is_own_update(pod, old, new):
             return QueueingHint.QUEUE
         obj = new if new is not None else old
         best = QueueingHint.SKIP
@@ -122,24 +122,24 @@ class _Hint:
         return [ClusterEvent(self._resource, each.actions) for each in mine]
 
 
-def _is_itself_anew(pod: Pod, old: Any, new: Any) -> bool:
+def _is_own_update(pod: Pod, old: Any, new: Any) -> bool:
     """Whether the event is an update of the waiting pod itself, beyond what its failed attempt wrote.
 
     Otherwise every rejection would requeue the pod: its condition comes back as an update of the pod.
     """
     if new is None or new.uid != pod.uid:
         return False
-    return not isinstance(old, Pod) or _apart_from_attempts(old) != _apart_from_attempts(new)
+    return not isinstance(old, Pod) or _without_attempt_status(old) != _without_attempt_status(new)
 
 
-def _apart_from_attempts(pod: Pod) -> tuple[Any, ...]:
+def _without_attempt_status(pod: Pod) -> tuple[Any, ...]:
     """The pod without its resource version and the status fields that schedulers write."""
     meta = pod.metadata
     status = msgspec.structs.replace(pod.status, conditions=(), nominated_node_name="")
     return pod.spec, meta.labels, meta.annotations, meta.owner_references, meta.deletion_timestamp, status
 
 
-def _named_in_the_news(pod: Pod, old: Any, new: frozenset[str] | None) -> QueueingHint:
+def _named_by_plugin(pod: Pod, old: Any, new: frozenset[str] | None) -> QueueingHint:
     """Queue where the plugin named the pod, or named none, which means all pods that it rejected."""
     del old
     return QueueingHint.QUEUE if new is None or pod.uid in new else QueueingHint.SKIP

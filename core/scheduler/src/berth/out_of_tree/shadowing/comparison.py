@@ -61,12 +61,12 @@ class ObservedChoice(msgspec.Struct, frozen=True):
         """How many of the feasible nodes the plugin rejects. Shapes: codes (n,)."""
         return int(np.count_nonzero(codes[self.rows]))
 
-    def left_by(self, codes: ReasonCodes) -> "ObservedChoice":
+    def without_rejected(self, codes: ReasonCodes) -> "ObservedChoice":
         """The choice restricted to the nodes that the plugin does not reject. Shapes: codes (n,)."""
         passed = codes[self.rows] == 0
         return ObservedChoice(self.row, self.rows[passed], self.totals[passed])
 
-    def rather(self, scores: Scores, weight: int) -> int | None:
+    def preferred_row(self, scores: Scores, weight: int) -> int | None:
         """The best row with these scores added; None where no row is better than the chosen one.
 
         Shapes: scores int64 (k,), final, for `rows`.

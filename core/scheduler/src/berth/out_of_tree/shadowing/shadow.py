@@ -1,12 +1,12 @@
 """One plugin in shadow mode in one profile: called for live attempts, without effect on them.
 
-    a node is chosen --chose--> inbox --> Filter, Score, PreEnqueue --> compared --> Reserve --> counted
-    no node is left --found_none--> inbox --> PostFilter --> compared --> counted
+    a node is chosen --on_node_chosen--> inbox --> Filter, Score, PreEnqueue, Reserve --> counted
+    no node is left --on_no_node--> inbox --> PostFilter --> compared --> counted
     the attempt is over --ended--> inbox --> Unreserve, if it failed --> CycleDone
 
-The inbox is processed in order. A question about an attempt is asked
-only while the inbox is empty: attempts that the plugin is too slow for are skipped, and counted. It gets
-their reservations all the same, up to a limit. Permit, PreBind, Bind and PostBind are never called.
+The inbox is processed in order. A question about an attempt is asked only while the inbox is empty: attempts
+that the plugin is too slow for are skipped, and counted. It gets their reservations all the same, up to a
+limit. Permit, PreBind, Bind and PostBind are never called.
 
 Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 """
@@ -28,7 +28,7 @@ from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.status import Code, Status
 from berth.out_of_tree.calls import Caller
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.errors import SidecarError
 from berth.out_of_tree.packing import normalized, status_of, succeeded
 from berth.out_of_tree.plugin_text import bounded
@@ -42,7 +42,7 @@ from berth.out_of_tree.shadowing.comparison import (
     ShadowTally,
     Verdict,
 )
-from berth.out_of_tree.shadowing.followed import Followed
+from berth.out_of_tree.shadowing.followed_attempt import FollowedAttempt
 from berth.out_of_tree.shadowing.opinion import ShadowOpinion, ShadowQuestion
 from berth.out_of_tree.shadowing.shadow_room import RoomQuestion, turned_down
 from berth.snapshot.pod_group_states import PodGroupStates
@@ -60,18 +60,20 @@ Job = Callable[[], Awaitable[None]]
 
 
 class Shadow:
-    """Follows the attempts of one profile; the roster has the extension points of the plugin there."""
+    """Follows the attempts of one profile; `enabled` has the extension points of the plugin there."""
 
-    def __init__(self, plugin: SidecarPlugin, roster: Roster, done: Callable[..., Awaitable[None]]) -> None:
+    def __init__(
+        self, plugin: SidecarPlugin, enabled: EnabledPlugins, done: Callable[..., Awaitable[None]]
+    ) -> None:
         self.plugin = plugin
         self.tally = ShadowTally()
-        self._roster = roster
-        self._points = roster.points_of(plugin)
-        self._weight = roster.weight_of(plugin)
+        self._enabled = enabled
+        self._points = enabled.points_of(plugin)
+        self._weight = enabled.weight_of(plugin)
         self._tell_done = done
         self._inbox: deque[Job] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._open: dict[tuple[str, int], Followed] = {}
+        self._open: dict[tuple[str, int], FollowedAttempt] = {}
 
     @property
     def over(self) -> bool:
@@ -82,7 +84,7 @@ class Shadow:
     def _idle(self) -> bool:
         return not self._inbox and (self._task is None or self._task.done())
 
-    def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
+    def on_node_chosen(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Follow an attempt whose node has just been chosen; returns at once."""
         if attempt.state.get(PodGroupStates) is not None:
             return  # a trial: the pod may not go there
@@ -98,7 +100,7 @@ class Shadow:
                 self._prepare(followed, attempt, row, scores)
             self._put(partial(self._follow, followed))
 
-    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+    def on_no_node(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
         """Follow an attempt without a feasible node, where the plugin has PostFilter; returns at once."""
         caller = self.plugin.caller
         if attempt.state.get(PodGroupStates) is not None or not self._may_make_room(caller, room):
@@ -115,20 +117,20 @@ class Shadow:
         if not self._offers(caller, "post_filter", POST_FILTER):
             return False
         no_plugin_did = room.status.code is Code.UNSCHEDULABLE
-        return no_plugin_did or self._roster.turn_comes(self.plugin, room.status.plugin)
+        return no_plugin_did or self._enabled.precedes_post_filter_end(self.plugin, room.status.plugin)
 
     def _looks_at_nodes(self, caller: Caller) -> bool:
         return any(self._offers(caller, name, point) for name, point in _ASKED)
 
-    def _open_one(self, caller: Caller, attempt: Attempt, node_name: str) -> Followed:
+    def _open_one(self, caller: Caller, attempt: Attempt, node_name: str) -> FollowedAttempt:
         record, state = attempt.record, CycleState()
         state.write(CycleRecord, replace(record, intervals=[], phase=-1))
-        followed = Followed(caller, attempt.pod, node_name, record, state, nanoseconds())
+        followed = FollowedAttempt(caller, attempt.pod, node_name, record, state, nanoseconds())
         self._open[record.pod.uid, record.attempt] = followed
         caller.feed.reserving(attempt.pod.uid, record.attempt)
         return followed
 
-    def _prepare(self, followed: Followed, attempt: Attempt, row: int, scores: NodeScores) -> None:
+    def _prepare(self, followed: FollowedAttempt, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Copy what the answer is compared with: the cycle's own vectors change with the next cycle."""
         caller, nodes, left = followed.caller, attempt.nodes, scores.totals >= 0
         followed.choice = ObservedChoice(row, scores.rows[left], scores.totals[left])
@@ -185,17 +187,17 @@ class Shadow:
             except Exception:
                 log.exception("shadow broke off plugin=%s", self.plugin.name)
 
-    async def _follow(self, followed: Followed) -> None:
+    async def _follow(self, followed: FollowedAttempt) -> None:
         outcome, detail = await _guarded(self._compared(followed))
         refusal = await _guarded(self._reserved(followed))
         if outcome is ShadowOutcome.SAME:
             outcome, detail = refusal
         self._conclude(followed, outcome, detail)
 
-    async def _follow_without_node(self, followed: Followed, question: RoomQuestion) -> None:
+    async def _follow_without_node(self, followed: FollowedAttempt, question: RoomQuestion) -> None:
         self._conclude(followed, *await _guarded(question.ask(followed.state, followed.pod)))
 
-    def _conclude(self, followed: Followed, outcome: ShadowOutcome, detail: str) -> None:
+    def _conclude(self, followed: FollowedAttempt, outcome: ShadowOutcome, detail: str) -> None:
         if not followed.asked:
             return
         detail = bounded(detail)
@@ -204,7 +206,7 @@ class Shadow:
         self._count(followed.caller, ShadowComparison(outcome, pod, node, detail, followed.nodes_rejected))
         followed.note()
 
-    async def _compared(self, followed: Followed) -> Verdict:
+    async def _compared(self, followed: FollowedAttempt) -> Verdict:
         """Compare the plugin's PreEnqueue, Filter and Score with the decision. Raises: SidecarError."""
         question, choice = followed.question, followed.choice
         if question is None or choice is None:
@@ -217,17 +219,25 @@ class Shadow:
         if held_back is not None:
             return ShadowOutcome.GATED, held_back.message
         if code := int(opinion.codes[choice.row]):
-            room = await self._room_instead(followed, question, choice, opinion)
+            room = await self._post_filter_instead(followed, question, choice, opinion)
             return ShadowOutcome.REJECTED, "; ".join(filter(None, (opinion.reasons[code - 1].message, room)))
-        rather = self._rather(choice, opinion)
-        return (ShadowOutcome.SAME, "") if rather is None else (ShadowOutcome.MOVED, followed.name_of(rather))
+        preferred_row = self._preferred_row(choice, opinion)
+        return (
+            (ShadowOutcome.SAME, "")
+            if preferred_row is None
+            else (ShadowOutcome.MOVED, followed.name_of(preferred_row))
+        )
 
-    async def _room_instead(
-        self, followed: Followed, question: ShadowQuestion, choice: ObservedChoice, opinion: ShadowOpinion
+    async def _post_filter_instead(
+        self,
+        followed: FollowedAttempt,
+        question: ShadowQuestion,
+        choice: ObservedChoice,
+        opinion: ShadowOpinion,
     ) -> str:
         """The plugin's PostFilter, where its Filter leaves no node. Raises: SidecarError."""
         caller, nodes = followed.caller, followed.nodes
-        none_left = not choice.left_by(opinion.codes).rows.size
+        none_left = not choice.without_rejected(opinion.codes).rows.size
         if nodes is None or not (none_left and self._offers(caller, "post_filter", POST_FILTER)):
             return ""
         verdicts = turned_down(choice, opinion, question.n)
@@ -235,15 +245,15 @@ class Shadow:
         outcome, detail = await room.ask(followed.state, followed.pod)
         return detail if outcome is ShadowOutcome.ROOM else ""
 
-    def _rather(self, choice: ObservedChoice, opinion: ShadowOpinion) -> int | None:
+    def _preferred_row(self, choice: ObservedChoice, opinion: ShadowOpinion) -> int | None:
         """The node that the plugin prefers. Raises: ProtocolError where the scores are invalid."""
         if opinion.raw is None:
             return None
-        left = choice.left_by(opinion.codes)
+        left = choice.without_rejected(opinion.codes)
         final = normalized(self.plugin.name, opinion.raw[left.rows], opinion.normalization)
-        return left.rather(final, self._weight)
+        return left.preferred_row(final, self._weight)
 
-    async def _held_back(self, followed: Followed) -> Status | None:
+    async def _held_back(self, followed: FollowedAttempt) -> Status | None:
         """The plugin's PreEnqueue for a pod that passed all others. Raises: SidecarError."""
         caller = followed.caller
         if not self._offers(caller, "pre_enqueue", PRE_ENQUEUE):
@@ -252,7 +262,7 @@ class Shadow:
         request = scheduling_pb2.PreEnqueueRequest(call=call)
         return await self._turned_down(followed, "PreEnqueue", request)
 
-    async def _reserved(self, followed: Followed) -> Verdict:
+    async def _reserved(self, followed: FollowedAttempt) -> Verdict:
         """Call Reserve for the node that was chosen. Raises: SidecarError."""
         caller = followed.caller
         if not self._offers(caller, "reserve", RESERVE):
@@ -263,7 +273,7 @@ class Shadow:
         refusal = await self._turned_down(followed, "Reserve", request)
         return (ShadowOutcome.SAME, "") if refusal is None else (ShadowOutcome.REFUSED, refusal.message)
 
-    async def _turned_down(self, followed: Followed, name: str, request: Any) -> Status | None:
+    async def _turned_down(self, followed: FollowedAttempt, name: str, request: Any) -> Status | None:
         """The status if it rejects the pod; None for success. Raises: SidecarError otherwise."""
         caller = followed.caller
 
@@ -276,7 +286,7 @@ class Shadow:
 
         return await caller.ask(name, request, followed.state, read)
 
-    async def _unreserve(self, followed: Followed, attempt: int) -> None:
+    async def _unreserve(self, followed: FollowedAttempt, attempt: int) -> None:
         if not followed.reserve_sent:
             return
         state, caller = CycleState(), followed.caller

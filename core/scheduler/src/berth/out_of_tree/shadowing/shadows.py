@@ -1,6 +1,6 @@
 """All plugins in shadow mode, by profile.
 
-    framework.decision_observers --chose--> _ProfileShadows --> Shadow of each plugin
+    framework.decision_observers --on_node_chosen--> _ProfileShadows --> Shadow of each plugin
     the attempt's record --ending, ended-----------------------^
 
 A profile without shadows has no decision observer, so its cycles do no work for them.
@@ -18,7 +18,7 @@ from berth.framework.attempts.diagnosis import Diagnosis
 from berth.framework.interface import PostFilterResult
 from berth.framework.node_scores import NodeScores
 from berth.framework.runtime import Framework
-from berth.out_of_tree.enabling import Roster
+from berth.out_of_tree.enabled_plugins import EnabledPlugins
 from berth.out_of_tree.points.sidecar_plugin import SidecarPlugin
 from berth.out_of_tree.shadowing.shadow import Shadow
 
@@ -31,19 +31,19 @@ class _ProfileShadows:
     def __init__(self) -> None:
         self.shadows: list[Shadow] = []
 
-    def chose(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
+    def on_node_chosen(self, attempt: Attempt, row: int, scores: NodeScores) -> None:
         """Forward the choice; an error in that does not affect the cycle."""
         for shadow in self.shadows:
             try:
-                shadow.chose(attempt, row, scores)
+                shadow.on_node_chosen(attempt, row, scores)
             except Exception:
                 log.exception("not followed in shadow pod=%s", attempt.pod.key)
 
-    def found_none(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
+    def on_no_node(self, attempt: Attempt, diagnosis: Diagnosis, room: PostFilterResult) -> None:
         """Forward the failure; an error in that does not affect the cycle."""
         for shadow in self.shadows:
             try:
-                shadow.found_none(attempt, diagnosis, room)
+                shadow.on_no_node(attempt, diagnosis, room)
             except Exception:
                 log.exception("not followed in shadow pod=%s", attempt.pod.key)
 
@@ -56,10 +56,10 @@ class Shadows:
         self._by_profile: dict[str, _ProfileShadows] = {}
         self._leaving: list[tuple[str, Shadow]] = []
 
-    def enter(self, plugin: SidecarPlugin, framework: Framework, roster: Roster) -> None:
+    def enter(self, plugin: SidecarPlugin, framework: Framework, enabled: EnabledPlugins) -> None:
         """Start following that profile's attempts with the plugin."""
         decision_observers = self._by_profile.setdefault(framework.profile_name, _ProfileShadows())
-        decision_observers.shadows.append(Shadow(plugin, roster, self._tell_done))
+        decision_observers.shadows.append(Shadow(plugin, enabled, self._tell_done))
         if decision_observers not in framework.decision_observers:
             framework.decision_observers.append(decision_observers)
 

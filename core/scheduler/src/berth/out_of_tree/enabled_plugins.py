@@ -18,7 +18,7 @@ _AFTER_THE_CHOICE = frozenset({"reserve", "permit", "pre_bind", "bind", "post_bi
 _WEIGHTED = frozenset(point.attribute for point in WEIGHTED)
 
 
-class Roster:
+class EnabledPlugins:
     """A profile's plugins in running order, including those that are set aside."""
 
     def __init__(self, framework: Framework) -> None:
@@ -40,7 +40,7 @@ class Roster:
         self._everyone = replace(self._everyone, **changed)
         self._show()
 
-    def begin_to_leave(self, plugin: SidecarPlugin) -> None:
+    def start_draining(self, plugin: SidecarPlugin) -> None:
         """Start no further attempt with the plugin; attempts that began with it end with it."""
         plugin.leaving = True
         self._takes_part[plugin.name] = self._takes_part.get(plugin.name, _POINTS) & _AFTER_THE_CHOICE
@@ -71,7 +71,7 @@ class Roster:
             if any(_name_of(name, entry) == plugin.name for entry in getattr(self._everyone, name))
         )
 
-    def orders_the_queue(self, plugin: SidecarPlugin) -> bool:
+    def is_queue_sort(self, plugin: SidecarPlugin) -> bool:
         """Whether the plugin is the profile's QueueSort plugin, which can't be replaced."""
         return plugin in self._everyone.queue_sort
 
@@ -79,7 +79,7 @@ class Roster:
         """The weight of the plugin's scores; 0 where it does not score."""
         return next((weight for known, weight in self._everyone.score if known is plugin), 0)
 
-    def turn_comes(self, plugin: SidecarPlugin, ended_by: str) -> bool:
+    def precedes_post_filter_end(self, plugin: SidecarPlugin, ended_by: str) -> bool:
         """Whether the plugin's PostFilter precedes the one that ended that phase."""
         names = [each.name for each in self._everyone.post_filter]
         return ended_by not in names[: names.index(plugin.name)]

@@ -11,7 +11,7 @@ import msgspec
 
 from berth.config.out_of_tree.sidecars import SidecarSpec, is_unix
 from berth.out_of_tree.errors import ProtocolError
-from berth.out_of_tree.introduction import problems_of
+from berth.out_of_tree.handshake_validation import problems_of
 from berth.out_of_tree.limits import NAME_BYTES, REFUSALS
 from berth.out_of_tree.plugin_text import bounded
 from berth.version import version
@@ -31,7 +31,7 @@ def readable(plugin: str, answer: M | None) -> M:
     return answer
 
 
-async def shake_hands(
+async def handshake(
     identity: "identity_pb2_grpc.IdentityServiceAsyncStub", spec: SidecarSpec
 ) -> tuple[identity_pb2.HandshakeResponse, list[str]]:
     """The plugin's description of itself, and all problems of it."""

@@ -21,7 +21,7 @@ PENDING = "pending"
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedAttempt:
     """An attempt, from the choice of a node, or the failure to find one, to its end.
 
     `asked` says that it is compared, not only followed. `record` is the attempt's own, None once others may
