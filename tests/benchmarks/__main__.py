@@ -89,7 +89,7 @@ def main():
     )
     parser.add_argument("--fail-overs", type=int, default=100, help="of three replicas, by takeover")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long the soak lasts")
-    parser.add_argument("--beside", type=Path, help="another tree whose imports are counted in turns")
+    parser.add_argument("--beside", type=Path, help="another tree in turns, by imports and start")
     sharing = parser.add_argument_group("gpu_sharing")
     sharing.add_argument("--policies", default="", help="such as best-fit,fgd/used-first, or all")
     sharing.add_argument("--seeds", type=int, default=1, help="runs of each policy")

@@ -2,21 +2,25 @@
 first binding; and how much memory it has at rest, and had at most.
 
 In a cluster of 5,000 nodes and 2,000 waiting pods, or as `--nodes`, `--pods` and `--placed` say; `--real`
-takes a real API server, and `KUBE_SCHEDULER` names a kube-scheduler to be run beside. CPU is what counts
-where other processes are busy on the machine. Berth's modules are compiled before the first round, as they
-are in its image: without that half of a start is the compiler's.
+takes a real API server, `KUBE_SCHEDULER` names a kube-scheduler to be run beside, and `--beside DIR` another
+tree with a `.venv` of its own. All of them start in turns. CPU is what counts where other processes are busy
+on the machine.
+
+Modules are compiled before the first round, as they are in an image: without that half of a start is the
+compiler's. A cold start has neither them, nor libraries, nor kube-scheduler's program in the page cache.
 """
 
 import asyncio
 import os
 import re
 import signal
+import sysconfig
 import tempfile
 import time
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
 
-import click
 import msgspec
 
 from berth.client.api import Api
@@ -33,7 +37,9 @@ from tests.e2e.api_servers import ApiServer
 from tests.e2e.faults import pod
 from tests.kube_scheduler import kube_scheduler
 
-NODE_COUNT, WAITING, ROUNDS, AT_ONCE = 5_000, 2_000, 5, 32
+NODE_COUNT, WAITING, ROUNDS, AT_ONCE = 5_000, 2_000, 11, 32
+CACHES = ("warm", "cold")
+UNBOUND = {"fieldSelector": "spec.nodeName="}
 DEEDS = ("first request", "everything listed", "first binding")
 LOOK_SECONDS, START_SECONDS = 0.01, 300.0
 REST_SECONDS, REST_AFTER_SECONDS = 1.0, 60.0
@@ -58,28 +64,60 @@ leaderElection: {{leaderElect: false}}
 
 
 def run(options):
-    """A table for each scheduler."""
-    berth = (program("berth"), "scheduler")
-    schedulers = {"berth": berth, "kube-scheduler": (kube_scheduler(),)}
-    rows = {name: command for name, command in schedulers.items() if all(command) and options.match in name}
+    """A table for each scheduler and state of the page cache."""
+    commands = {
+        "berth": (program("berth"), "scheduler"),
+        "berth, beside": options.beside and (str(options.beside / ".venv/bin/berth"), "scheduler"),
+        "kube-scheduler": kube_scheduler() and (kube_scheduler(),),
+    }
+    rows = {name: command for name, command in commands.items() if command and options.match in name}
     asyncio.run(measured(options, rows, options.rounds or ROUNDS))
 
 
 async def measured(options, rows, rounds):
     nodes, waiting = options.nodes or NODE_COUNT, options.pods or WAITING
     server = ApiServer(real=options.real)
-    with tempfile.TemporaryDirectory(prefix="berth-") as folder:
-        async with api_server(Path(folder), server) as endpoint:
+    with tempfile.TemporaryDirectory(prefix="berth-") as temporary:
+        folder = Path(temporary)
+        async with api_server(folder, server) as endpoint:
             await create_all(endpoint, *cluster(nodes, options.placed, real=server.real))
             which = "a real API server" if server.real else "the sandbox"
             size = f"{nodes:,} nodes, {waiting:,} waiting and {options.placed:,} placed pods, {which}"
+            starts = {(cache, name): [] for cache in CACHES for name in rows}
+            numbers = count()
+            for number, (cache, name) in [(i, each) for i in range(rounds + 1) for each in starts]:
+                await fill_up(endpoint, waiting, numbers)
+                if cache == "cold":
+                    forget_files(folder / "compiled", rows[name])
+                start = await one_start(folder, endpoint, rows[name])
+                if number:  # the first one compiles
+                    starts[cache, name].append(start)
+            for (cache, name), measured_ones in starts.items():
+                show(f"{name}'s start, page cache {cache}, with {size}", measured_ones)
             for name, command in rows.items():
-                await create_all(endpoint, *((PODS, pod(f"for-{name}-{i}")) for i in range(waiting)))
-                await one_start(Path(folder), endpoint, command)
-                starts = [await one_start(Path(folder), endpoint, command) for _ in range(rounds)]
-                show(f"{name}'s start with {size}", starts)
-                # Once only, because afterwards no pod waits any more.
-                show_memory(name, await memory(Path(folder), endpoint, command))
+                await fill_up(endpoint, waiting, numbers)
+                show_memory(name, await memory(folder, endpoint, command))
+
+
+async def fill_up(endpoint, waiting, numbers):
+    """Create as many pods as it takes for so many to wait."""
+    transport = Transport(endpoint)
+    listed = msgspec.json.decode(await Api(transport).call("GET", PODS.collection("default"), query=UNBOUND))
+    await transport.aclose()
+    missing = waiting - len(listed["items"])
+    await create_all(endpoint, *((PODS, pod(f"waiting-{next(numbers)}")) for _ in range(missing)))
+
+
+def forget_files(compiled, command):
+    """Have the kernel forget what it keeps of bytecode, libraries and the program.
+
+    What another process has mapped stays, such as C's library.
+    """
+    os.sync()  # What is not written yet stays, too.
+    libraries = Path(sysconfig.get_path("platlib")).rglob("*.so*")
+    for path in (*compiled.rglob("*.pyc"), *libraries, Path(command[0]).resolve()):
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def show(title, starts):
@@ -107,7 +145,6 @@ def cluster(nodes, placed, *, real):
 
 
 async def create_all(endpoint, *objects):
-    began = time.monotonic()
     transport = Transport(endpoint, max_connections=AT_ONCE)
     api, gate = Api(transport), asyncio.Semaphore(AT_ONCE)
 
@@ -118,7 +155,6 @@ async def create_all(endpoint, *objects):
     for first in range(0, len(objects), 1000):
         await asyncio.gather(*(create(*each) for each in objects[first : first + 1000]))
     await transport.aclose()
-    click.echo(f"{len(objects):,} objects made in {time.monotonic() - began:.0f} s", err=True)
 
 
 def realistic_pod(number, node_name, *, real=False):
@@ -258,7 +294,7 @@ async def deeds(child, port, bound, began):
     await bound
     said = child.log.read_text()
     # A connection that is closed with its answer is too short for a look to be sure to see it.
-    answered = at(moment(said, "found API server version"), used, began)
+    answered = at(moment(said, '"found API server" version'), used, began)
     listed = at(moment(said, "Sync completed"), used, began)
     return (
         answered or asked or used[-1],

@@ -50,6 +50,8 @@ RESOURCES = {
     "ResourceClaim": Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True),
     "ResourceSlice": Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False),
 }
+WITH_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
+"""What is started again finds its modules compiled, as in an image: that is half of a start."""
 API_VERSIONS = {kind: resource.api_version for kind, resource in RESOURCES.items()}
 
 CONFIGURATION = """\
@@ -137,7 +139,7 @@ class Arena:
     async def _scheduler(self, surface, log, environment=None):
         port = f"--secure-port={surface.port}"
         command = [*(self._program or (program("berth"), "scheduler")), *self._flags, port]
-        around = {"OTEL_TRACES_EXPORTER": "none", **(environment or {})}
+        around = {"OTEL_TRACES_EXPORTER": "none", **WITH_BYTECODE, **(environment or {})}
         return await Child.start("scheduler", command, log, around)
 
     @asynccontextmanager
