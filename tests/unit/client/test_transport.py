@@ -42,6 +42,32 @@ async def test_keep_alive():
     assert server.connections == 1
 
 
+async def test_a_watch_goes_on_with_its_list_s_connection():
+    """Each handshake of TLS that a start saves is a millisecond; one that is closed by then is no failure."""
+    begun = []
+
+    async def serve(reader, writer):
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                head, _ = await read_request(reader)
+                path = head.split()[1]
+                writer.write(answer(200, path))
+                begun.append(path)
+                if path == b"/last":
+                    await read_request(reader)
+                    writer.close()
+                    return
+
+    async with raw_server(serve) as server, transport_to(server.url) as transport:
+        await transport.request("GET", "/list")
+        stream = await transport.stream("/watch")
+        assert (b"/watch", 1) == (await stream.read(), server.connections)
+
+        await transport.request("GET", "/last")
+        again = await transport.stream("/again")
+        assert (b"/again", 3) == (await again.read(), server.connections)
+
+
 async def test_unused_connections_are_closed(monkeypatch):
     """What a burst opened is closed once it was not used for a while, and what is used stays."""
     monkeypatch.setattr(pool, "IDLE_SECONDS", 0.2)

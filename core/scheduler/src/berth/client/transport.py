@@ -10,11 +10,12 @@ Called by: api (requests), watch (streams).
 import asyncio
 import math
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from berth.client.connections.connection import BodyStream, Response
+from berth.client.connections.connection import BodyStream, Connection, Response
 from berth.client.connections.exchange import (
     SAFE_METHODS,
     UNAUTHORIZED,
@@ -26,7 +27,7 @@ from berth.client.connections.exchange import (
 from berth.client.connections.pool import ConnectionPool
 from berth.client.connections.request_counts import RequestCounts
 from berth.client.endpoint import Endpoint
-from berth.client.errors import ClientError, NotSentError
+from berth.client.errors import ClientError, CutError, NotSentError
 from berth.client.write_guard import WriteGuard
 from berth.framework.clock import SystemClock
 from berth.framework.pacing import TokenBucket
@@ -51,7 +52,8 @@ class Post(NamedTuple):
 class Transport:
     """Sends requests to one endpoint over at most `max_connections` at a time.
 
-    Streams have connections of their own beyond that number, so that watches can't starve writes.
+    Streams have connections of their own beyond that number, so that watches can't starve writes. One that
+    has just answered a list goes on as its watch's.
     """
 
     def __init__(
@@ -244,7 +246,13 @@ class Transport:
         return stream
 
     async def _opened(self, head: str, deadline: float) -> BodyStream:
-        connection = await self.pool.open(deadline)
+        kept = self.pool.take_just_used()
+        if kept is not None:
+            with suppress(CutError):  # The server closed it meanwhile.
+                return await self._answered(kept, head, deadline)
+        return await self._answered(await self.pool.open(deadline), head, deadline)
+
+    async def _answered(self, connection: Connection, head: str, deadline: float) -> BodyStream:
         waiter: asyncio.Future[BodyStream] = asyncio.get_running_loop().create_future()
         data = f"{head}{ACCEPT_JSON}\r\n".encode("latin-1")
         connection.send(data, deadline, partial(settle, waiter), stream=True)
