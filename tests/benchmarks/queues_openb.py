@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks queues_openb --openb FOLDER [--nodes N] [--seeds N] [--match WAY]
 
-Simulations with the plugins gpu-share (policy fgd) and queues as sidecars. Pods come once a minute and stay,
+Simulations with the plugins gpu-share (policy fgd) and queues as sidecars. Pods come once a second and stay,
 until 130 % of the GPUs are asked for. Each of three tenants has a third of the GPUs as its quota and may
 borrow the rest; the first tenant's pods come early, the third's late, who wants back what was borrowed.
 One tenant has all of them, and is to have as much allocated as without queues.
@@ -25,11 +25,13 @@ from berth.simulation.reading.timeline import ARRIVAL
 from berth.simulation.running.engine import simulate
 from berth.simulation.running.options import SimulationOptions
 from tests.benchmarks.gpu_sharing_draw import SCHEDULER, drawn, milli_gpu
-from tests.benchmarks.joint_openb import AFTERWARDS_SECONDS, SPACING_SECONDS, USUAL_NODES, sampled
+from tests.benchmarks.joint_openb import AFTERWARDS_SECONDS, USUAL_NODES, sampled
 from tests.benchmarks.tables import Table
 
 TENANTS = ("early", "even", "late")
 PATIENCE = "60s"
+SPACING_SECONDS = 1.0
+"""Pods that fit nowhere are tried again every five minutes: at one a minute these would be most attempts."""
 
 
 @dataclass(frozen=True)

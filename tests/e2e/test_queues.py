@@ -15,6 +15,7 @@ from berth.client.resources import POD_GROUPS, PODS
 from berth.demo.processes import Child, program
 from tests.benchmarks.queued_cluster import GATES, KINDS, PLUGINS, QUEUES, gang, namespace, node, pod, queue
 from tests.e2e.api_servers import api_server_called
+from tests.e2e.conftest import Cluster
 from tests.e2e.default_cluster import CONFIGURATION, LOOK_SECONDS, default_cluster, start_scheduler
 from tests.sockets import listens
 from tests.suite import PATIENCE_SECONDS
@@ -34,6 +35,17 @@ COMPANY = [
     queue("batch", "company", namespaces=["batch"], limit={"cpu": str(2 * BORROWED)}),
     queue("owner", "company", namespaces=["owner"], quota={"cpu": str(2 * CORES)}),
 ]
+SHOWN = [
+    ["NAME", "PARENT", "QUOTA", "USED", "FAIR", "SHARE", "BORROWED", "WAITING"],
+    ["batch", "company", '{"cpu":"8","pods":"4"}', '{"cpu":"8","pods":"5"}', '{"cpu":"8"}', "1"],
+    ["company", '{"cpu":"24","pods":"6"}', '{"cpu":"24","pods":"7"}', "{}", "1"],
+    ["owner", "company", '{"cpu":"16"}', '{"cpu":"16","pods":"2"}', '{"cpu":"16","pods":"2"}', "{}", "0"],
+]
+"""What `kubectl get queues` shows at the end, but for ages."""
+FIELDS = (
+    *("parent", "quota", "borrowingLimit", "lendingLimit", "limit", "weight", "priority", "capacity"),
+    *("namespaces", "namespaceSelector", "used", "fairShare", "borrowed", "waiting", "message"),
+)
 STATUS = {"used": {"cpu": str(2 * CORES), "pods": "2"}, "waiting": 0}
 
 
@@ -130,8 +142,15 @@ async def test_quota_reclaim_and_status(tmp_path, name):
                     await running.reach(lambda: len(seen.placed("owner")) == len(pods))
                     await running.reach(lambda: len(seen.placed("batch")) == CORES // 2)
                     await until(running, partial(says, running, "owner", STATUS))
+                    await until(running, partial(says, running, "batch", {"waiting": 1}))
                 finally:
                     await running.scheduler.stop()
+            kubectl = partial(asyncio.to_thread, Cluster("", tmp_path / "kubeconfig").kubectl)
+
+            assert SHOWN == [line.split()[:-1] for line in (await kubectl("get", "queues")).splitlines()]
+            explained = await kubectl("explain", "queue", "--recursive")
+            assert [] == [field for field in FIELDS if field not in explained]
+            assert "How many pods wait" in await kubectl("explain", "queue.status.waiting")
 
 
 async def says(running, name, expected):

@@ -4,12 +4,15 @@ import json
 import os
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import yaml
 
+from berth.client.errors import NotFoundError
 from berth.demo.processes import Child, program
+from tests.e2e.api_servers import api_server_called
 from tests.e2e.faults import REPOSITORY, faulty_cluster
 
 pytestmark = pytest.mark.e2e
@@ -92,6 +95,18 @@ async def create(cluster, path, document):
     await cluster.api.call("POST", path, json.dumps(document).encode())
 
 
+async def create_of_new_kind(cluster, path, document):
+    """Create an object as soon as its kind, which was just defined, is served."""
+
+    async def created():
+        with suppress(NotFoundError):
+            await create(cluster, path, document)
+            return True
+        return False
+
+    await cluster.until(created, path)
+
+
 def placed(cluster, namespace):
     return [
         each
@@ -117,7 +132,7 @@ async def crowded(cluster):
     """Three nodes full of pods of b, which borrows what a leaves."""
     await divided(cluster)
     group = written("PodGroup", "a", "gang", {"minMember": 3})
-    await create(cluster, OBJECTS.format("a", "podgroups"), group)
+    await create_of_new_kind(cluster, OBJECTS.format("a", "podgroups"), group)
 
 
 async def divided(cluster):
@@ -131,14 +146,16 @@ async def divided(cluster):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await create(cluster, "/api/v1/namespaces", namespace)
         quota = written("ElasticQuota", name, "quota", {"min": {"cpu": least}})
-        await create(cluster, OBJECTS.format(name, "elasticquotas"), quota)
+        await create_of_new_kind(cluster, OBJECTS.format(name, "elasticquotas"), quota)
 
 
+@pytest.mark.parametrize("name", ["in memory", "real"])
 @pytest.mark.parametrize("step", STEPS)
-async def test_leader_killed(tmp_path, step):
+async def test_leader_killed(tmp_path, step, name):
     """Just the pods leave that the group needs, it is placed, and nothing has more than it may."""
+    real = api_server_called(name).real
     with tempfile.TemporaryDirectory(prefix="berth-") as sockets:
-        async with faulty_cluster(tmp_path, room=110, kubelets=True) as cluster:
+        async with faulty_cluster(tmp_path, room=110, kubelets=True, real=real) as cluster:
             await crowded(cluster)
             replicas = [Replica(cluster, name, Path(sockets)) for name in ("one", "other")]
             try:
