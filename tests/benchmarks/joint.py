@@ -6,11 +6,13 @@ With --openb FOLDER: GPU pods of that trace in batches instead (joint_openb.py).
 import asyncio
 import time
 
+from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from tests.benchmarks import joint_openb
 from tests.benchmarks.tables import Table
+from tests.scenarios.pod_groups.test_planned_trees import placed
 from tests.unit.pod_groups.kit import member, node, quality, stage
 
-INSTANCES = 100
+INSTANCES, TREES = 100, 200
 MAX_PODS = 12
 HUNDREDTH = 0.01
 LARGE, SHAPES = 64, 8
@@ -28,10 +30,23 @@ def run(options):
         table.add(name, str(sum(holds(*result) for result in results)))
     table.add("largest gap to the best score, %", round(max(100 * gap(*result) for result in results), 2))
     table.show()
+    table = Table(
+        f"{TREES} trees of groups, the first attempt at each", ["compared with one by one", "trees"]
+    )
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        planned = [runner.run(trees_placed(seed)) for seed in range(TREES)]
+    for name, (fewer, more) in {"fewer pods placed": (1, 0), "more pods placed": (0, 1)}.items():
+        table.add(name, str(sum(pair[fewer] < pair[more] for pair in planned)))
+    table.show()
     table = Table(f"groups of {LARGE} pods in {SHAPES} shapes, CPU s", ["nodes", "one by one", "planned"])
     for nodes in SIZES:
         table.add(f"{nodes}", *asyncio.run(cost_of(nodes)))
     table.show()
+
+
+async def trees_placed(seed):
+    """How many pods of a drawn tree find a node one by one, and planned."""
+    return await placed(seed), await placed(seed, "JointPlacement")
 
 
 async def cost_of(nodes):
