@@ -20,7 +20,7 @@ UNUSED_SO_FAR = {
     "berth --version": NEVER_AT_FIRST | OF_A_SCHEDULER | OF_SERVING | {"asyncio", "berth.client", "yaml"},
     "berth explain": NEVER_AT_FIRST | OF_A_SCHEDULER | OF_SERVING,
     "berth scheduler, to its process": NEVER_AT_FIRST | OF_SERVING | OF_SIDECARS | {"numpy.ma", "uvloop"},
-    "berth sandbox": {"berth.cycle", "berth.plugins", "grpc", "opentelemetry"},
+    "berth sandbox": {"aiohttp", "berth.cycle", "berth.plugins", "grpc", "opentelemetry"},
     "a plugin of the Python SDK": {"berth", "opentelemetry.exporter", "aiohttp", "cryptography", "yaml"},
 }
 

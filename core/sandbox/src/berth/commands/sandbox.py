@@ -111,11 +111,13 @@ def up(
 ) -> None:
     """Serve until interrupted; prints one line when ready."""
     # Imported here so that the other verbs start quickly.
+    from berth.scheduler.loop.event_loop import collect_seldom, run  # noqa: PLC0415 (see above)
+
+    collect_seldom()
     from berth.config.releases.release import named  # noqa: PLC0415 (see above)
     from berth.demo.dataset import DatasetError  # noqa: PLC0415 (see above)
     from berth.sandbox import SandboxError, SandboxOptions  # noqa: PLC0415 (see above)
     from berth.sandbox.containers import Images  # noqa: PLC0415 (see above)
-    from berth.scheduler.loop.event_loop import run  # noqa: PLC0415 (see above)
     from berth.serving.errors import StartError  # noqa: PLC0415 (see above)
 
     rbac = authorization_mode == "RBAC"
