@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from berth_queues.admission import refusal
 from berth_queues.budgets import Budgets
 from berth_queues.cluster import Cluster
-from berth_queues.plan import Claimant, Planner, Wanted
+from berth_queues.plan import Claimant, PlanState, Wanted
+from berth_queues.planner import Planner
 from berth_queues.promises import Promise, counted, counting
 from berth_queues.queue_objects import QueueObject, queue_name
 from berth_queues.settings import SYSTEM_CLUSTER_CRITICAL
@@ -118,7 +119,7 @@ class Hour:
 
     def _reclaim(self, pod):
         books = self.cluster
-        planner = Planner(
+        state = PlanState(
             books.ledger,
             books.promises,
             Budgets(),
@@ -126,13 +127,13 @@ class Hour:
             books.devices,
             books.entitlement(by_fair_share=self.by_fair_share),
             SYSTEM_CLUSTER_CRITICAL,
-            reclaims=True,
         )
+        planner = Planner(state, reclaims=True)
         plan = planner.plan(Claimant(pod.uid, pod.queue, 0, [Wanted(pod.uid, ONE)]), self.nodes)
         if plan is None:
             return
         victims = {victim.uid for victim in plan.victims}
-        promise = Promise(pod.uid, pod.queue, 0, plan.places, set(victims), reclaimed=plan.reclaimed)
+        promise = Promise(pod.uid, pod.queue, 0, plan.places, set(victims), entitled=plan.entitled)
         promise.staying = set(victims)
         self.cluster.promises.give(promise)
         for victim in plan.victims:

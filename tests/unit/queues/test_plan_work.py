@@ -7,7 +7,8 @@ import msgspec
 from berth_queues import Queues
 from berth_queues.budgets import Budgets
 from berth_queues.cluster import Cluster
-from berth_queues.plan import Claimant, Planner, Wanted
+from berth_queues.plan import Claimant, PlanState, Wanted
+from berth_queues.planner import Planner
 from berth_queues.queue_objects import QueueObject, queue_name
 from berth_queues.settings import SYSTEM_CLUSTER_CRITICAL
 from berth_queues.tree import QueueSpec
@@ -43,7 +44,7 @@ def planned(cluster, nodes, size):
     """A plan for a gang of that many whole nodes."""
     entitled = cluster.entitlement(by_fair_share=False)
     books = (cluster.ledger, cluster.promises, Budgets(), cluster.groups, cluster.devices, entitled)
-    planner = Planner(*books, SYSTEM_CLUSTER_CRITICAL, reclaims=True)
+    planner = Planner(PlanState(*books, SYSTEM_CLUSTER_CRITICAL), reclaims=True)
     wanted = [Wanted(f"w{i}", {"cpu": CORES * 1000, "pods": 1}) for i in range(size)]
     return planner.plan(Claimant("gang", queue_name("owner"), 0, wanted), nodes)
 

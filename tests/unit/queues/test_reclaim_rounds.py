@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from berth_queues.budgets import Budgets
 from berth_queues.cluster import Cluster
-from berth_queues.plan import Claimant, Planner, Wanted
+from berth_queues.plan import Claimant, PlanState, Wanted
+from berth_queues.planner import Planner
 from berth_queues.queue_objects import QueueObject, queue_name
 from berth_queues.settings import SYSTEM_CLUSTER_CRITICAL
 from berth_queues.tree import QueueSpec
@@ -90,7 +91,7 @@ class Day:
         for uid in waiting:
             team, cores = self.pods[uid]
             entitled = self.cluster.entitlement(by_fair_share=self.by_fair_share)
-            planner = Planner(
+            state = PlanState(
                 self.cluster.ledger,
                 self.cluster.promises,
                 Budgets(),
@@ -98,8 +99,8 @@ class Day:
                 self.cluster.devices,
                 entitled,
                 SYSTEM_CLUSTER_CRITICAL,
-                reclaims=True,
             )
+            planner = Planner(state, reclaims=True)
             wanted = [Wanted(uid, {"cpu": cores, "pods": 1})]
             plan = planner.plan(Claimant(uid, queue_name(team), 0, wanted), self.nodes)
             if plan is not None and (plan.victims or fills):

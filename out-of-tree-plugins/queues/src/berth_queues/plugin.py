@@ -16,7 +16,8 @@ from berth_queues.cluster import Cluster
 from berth_queues.device_claims import devices_asked
 from berth_queues.groups import PodFacts, facts_of
 from berth_queues.keys import Keys
-from berth_queues.plan import Claimant, Planner, Wanted
+from berth_queues.plan import Claimant, PlanState, Wanted
+from berth_queues.planner import Planner
 from berth_queues.promises import Promise, counted, counting
 from berth_queues.settings import Settings
 from berth_queues.status import statuses
@@ -287,7 +288,7 @@ class Queues(Plugin):
 
     def _planner(self) -> Planner:
         settings = self.settings
-        return Planner(
+        state = PlanState(
             self.cluster.ledger,
             self.cluster.promises,
             self.budgets,
@@ -295,8 +296,8 @@ class Queues(Plugin):
             self.cluster.devices,
             self.cluster.entitlement(by_fair_share=settings.by_fair_share),
             settings.sparedPriority,
-            settings.reclaims,
         )
+        return Planner(state, settings.reclaims)
 
     def _as_planned(self, pod: Pod, promise: Promise) -> Nomination | None:
         """Return the pod's place by the plan that was made for its group, None where that is of no use.
@@ -332,7 +333,7 @@ class Queues(Plugin):
             claimant.priority,
             plan.places | self.cluster.held_by(facts_of(pod).group),
             leaving | victims,
-            reclaimed=plan.reclaimed,
+            entitled=plan.entitled,
             staying=staying | victims,
             given=before.given if before is not None and leaving and not victims else None,
             begun=bool(leaving),

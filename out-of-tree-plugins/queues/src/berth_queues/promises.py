@@ -39,8 +39,8 @@ class Promise:
     priority: int
     places: dict[str, Place]
     victims: set[str]
-    reclaimed: bool
-    """The queue took back what it is entitled to: other queues respect that."""
+    entitled: bool
+    """The queue is within what it is entitled to with the pods: other queues respect that."""
     awaited_since: float | None = None
     staying: set[str] = field(default_factory=set)
     """The victims of which no deletion was seen yet."""
@@ -51,6 +51,10 @@ class Promise:
     planned: frozenset[str] = frozenset()
     """The victims that there were at first."""
     _asked: dict[str, int] = field(default_factory=dict)
+
+    def binds(self, queue: str, priority: int) -> bool:
+        """Return whether pods of that queue and priority may not use quota that is promised."""
+        return self.priority >= priority if self.queue == queue else self.entitled
 
     def note_asked(self, uid: str, attempt: int) -> bool:
         """Note that a pod was asked about; return whether it was in an attempt before this one."""
@@ -173,11 +177,22 @@ def counting(
     are entitled to; none of its own, and none of pods that are counted already.
     """
     for promise in promises:
-        binds = promise.priority >= priority if promise.queue == queue else promise.reclaimed
-        if binds and promise.key != key:
+        if promise.key != key and promise.binds(queue, priority):
             for uid, place in promise.places.items():
                 if uid not in ledger.by_uid:
                     yield promise.queue, place
+
+
+def nominated(
+    promises: Iterable[Promise], ledger: Ledger, key: Hashable, queue: str, priority: int
+) -> Iterator[Place]:
+    """Yield the places on nodes that a pod of this queue and priority has to leave free.
+
+    The scheduler keeps a node's room for nominated pods from those that are not more important.
+    """
+    for promise in promises:
+        if promise.key != key and (promise.priority >= priority or promise.binds(queue, priority)):
+            yield from (place for uid, place in promise.places.items() if uid not in ledger.by_uid)
 
 
 @contextmanager
