@@ -48,7 +48,7 @@ async def refusal(host, document):
     status = (await host.filter(document)).status
     if status.code is Code.SKIP:
         return None
-    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.code is Code.PENDING
     return status.reasons[0]
 
 

@@ -62,6 +62,29 @@ async def test_own_namespace():
         assert NO_ROOM == await evicted(host, pod("a", "r", 3, 5))
 
 
+async def test_its_own_and_borrowed():
+    """Less important pods of its own queue go as far as the rest can be taken back from others."""
+    async with at_work(QUOTAS) as host:
+        place(host, pod("a", "low", 1, 1), pod("a", "lower", 1), *borrowing(6, priority=100))
+        node, victims = await evicted(host, pod("a", "p", 3, 5))
+
+        assert ("n0", 3) == (node, len(victims))
+        assert "pod-a-lower" in victims
+        assert "pod-a-low" not in victims
+
+
+async def test_its_own_and_borrowed_kept():
+    """What was made free for it, of its own queue and of others, no other queue may borrow meanwhile."""
+    async with at_work(QUOTAS) as host:
+        place(host, pod("a", "low", 4, 1), *borrowing(4))
+        _, victims = await evicted(host, pod("a", "p", 4, 5))
+        for each in victims:
+            host.cluster.remove_pod(each)
+
+        assert {"pod-a-low"} == victims
+        assert "nothing is left to borrow" in await refusal(host, pod("b", "greedy"))
+
+
 async def test_under_its_max_again():
     """A pod that its own max turns down gets room where a less important one of its namespace goes."""
     async with at_work({"a": cpu(2, 2), "b": cpu(6)}) as host:

@@ -39,7 +39,5 @@ class NewlyEntitled:
                 continue
             pods = self._cluster.waiting.lines[name].pods.values()
             asked = next(pod.amounts for pod in pods if pod.in_vain)
-            queue.use(asked)
-            if not entitled.levels_within(queue, asked):
+            if not entitled.covers(queue, asked):
                 yield name
-            queue.use(asked, -1)

@@ -44,6 +44,15 @@ class Entitlement:
             levels += 1
         return levels
 
+    def covers(self, queue: Queue | None, asked: Amounts) -> bool:
+        """Return whether the queue would be within what it is entitled to with that on top of its use."""
+        if queue is None:
+            return False
+        queue.use(asked)
+        levels = self.levels_within(queue, asked)
+        queue.use(asked, -1)
+        return levels > 0
+
     def may_take(self, queue: Queue, levels: int, other: Queue, resources: Amounts) -> bool:
         """Return whether pods of `queue` may take these from `other`; see `levels_within` for `levels`."""
         mine, common = list(queue.path()), None

@@ -12,9 +12,10 @@ already.
 Source: Kueue's fair sharing (KEP-1714), KAI Scheduler's order of queues.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Hashable, Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from functools import partial
+from heapq import heapify, heappop, heappush
 from itertools import islice
 
 from berth_queues.amounts import Amounts, add
@@ -28,9 +29,9 @@ MAX_TURNS = 16_384
 """How many turns of one root are worked out; pods beyond stand where they came."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
-    """Pods that have their turn together; what they want counts for those behind unless it was in vain."""
+    """Pods that have their turn together; what they want counts for those behind it if `counts` is set."""
 
     pods: list[WaitingPod]
     amounts: Amounts
@@ -67,7 +68,7 @@ class Order:
     def keys(self, unit: str) -> Iterator[tuple[WaitingPod, SortKey]]:
         """Yield the waiting pods of a root in their turn, each with its key. Cost: O(n log n)."""
         queue = self._registry.queue(unit)
-        turns = self._of_leaf(unit) if queue is None else self._turns(queue)
+        turns = self._of_leaf(unit) if queue is None else self._turns(queue, self._of_leaf)
         sums = dict(self._registry.used(unit))
         for turn in islice(turns, MAX_TURNS):
             add(sums, turn.amounts)
@@ -76,6 +77,15 @@ class Order:
                 add(sums, turn.amounts, -1)
             for pod in turn.pods:
                 yield pod, key
+
+    def refused(self, root: str, left_out: Container[Hashable]) -> Iterator[Turn]:
+        """Yield the pods of a root that their queues refused, in their turn, those of some kinds left out.
+
+        No turn counts for those behind it unless the caller says so of it before the next one.
+        """
+        queue = self._registry.queue(root)
+        if queue is not None:
+            yield from self._turns(queue, partial(self._refused_of_leaf, left_out))
 
     def share(self, name: str) -> int:
         """Return the dominant share of what a root, or a namespace's queue, uses. Units: millionths."""
@@ -101,16 +111,16 @@ class Order:
         share = dominant_share(sums, queue.subtree, offered, self._registry.weight_of(queue))
         return _ordered(share.over_quota, queue.spec.priority, share.in_all)
 
-    def _turns(self, queue: Queue) -> Iterator[Turn]:
+    def _turns(self, queue: Queue, of_leaf: Callable[[str], Iterator[Turn]]) -> Iterator[Turn]:
         """Yield the turns of a queue and of those below it. The depth is bounded by that of trees."""
         if not queue.children:
-            yield from self._of_leaf(queue.name)
+            yield from of_leaf(queue.name)
             return
         total = {**self._registry.offered, **queue.subtree}
         heap: list[tuple[SortKey, str, _Merging]] = []
         for child in queue.children:
             weight = self._registry.weight_of(child)
-            _push(heap, _Merging(child, weight, dict(child.used), self._turns(child), total))
+            _push(heap, _Merging(child, weight, dict(child.used), self._turns(child, of_leaf), total))
         while heap:
             _, _, merging = heappop(heap)
             assert merging.turn is not None, "only those with a turn are in the heap"
@@ -124,18 +134,44 @@ class Order:
             return
         groups = set()
         pods = self._waiting.lines[name].pods.values()
-        for pod in sorted(pods, key=lambda pod: (-pod.priority, pod.number)):
+        for pod in sorted(pods, key=_place):
             if pod.placed or pod.group in groups:
                 continue
-            together = [pod]
-            if pod.group is not None:
+            groups |= {pod.group} - {None}
+            turn = self._turn(pod)
+            turn.counts = any(each.before_others for each in turn.pods)
+            yield turn
+
+    def _refused_of_leaf(self, left_out: Container[Hashable], name: str) -> Iterator[Turn]:
+        line = self._waiting.lines.get(name)
+        kinds = [] if line is None else [(kind, [*alike.values()]) for kind, alike in line.refused.items()]
+        for _, pods in kinds:
+            pods.sort(key=_place, reverse=True)
+        heap = [(_place(pods[-1]), number) for number, (_, pods) in enumerate(kinds)]
+        heapify(heap)
+        groups = set()
+        while heap:
+            _, number = heappop(heap)
+            kind, pods = kinds[number]
+            if kind in left_out:
+                continue
+            pod = pods.pop()
+            if pods:
+                heappush(heap, (_place(pods[-1]), number))
+            if pod.group is None or pod.group not in groups:
                 groups.add(pod.group)
-                members = self._waiting.by_group.get(pod.group, {}).values()
-                together = [each for each in members if not each.placed and each.queue == name]
-            sums: dict[str, int] = {}
-            for each in together:
-                add(sums, each.amounts)
-            yield Turn(together, sums, counts=any(each.before_others for each in together))
+                yield self._turn(pod)
+
+    def _turn(self, pod: WaitingPod) -> Turn:
+        """Return the turn of a pod, with all of its group that wait in its queue."""
+        together = [pod]
+        if pod.group is not None:
+            members = self._waiting.by_group.get(pod.group, {}).values()
+            together = [each for each in members if not each.placed and each.queue == pod.queue]
+        sums: dict[str, int] = {}
+        for each in together:
+            add(sums, each.amounts)
+        return Turn(together, sums, counts=False)
 
 
 @dataclass(slots=True)
@@ -155,6 +191,10 @@ class _Merging:
         add(after, turn.amounts)
         share = dominant_share(after, self.queue.subtree, self.total, self.weight)
         return _ordered(share.over_quota, self.queue.spec.priority, share.in_all)
+
+
+def _place(pod: WaitingPod) -> tuple[int, int]:
+    return -pod.priority, pod.number
 
 
 def _push(heap: list[tuple[SortKey, str, _Merging]], merging: _Merging) -> None:

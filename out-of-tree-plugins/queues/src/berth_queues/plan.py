@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from berth_queues.amounts import Amounts
+from berth_queues.amounts import Amounts, add
 from berth_queues.budgets import Budgets
 from berth_queues.device_claims import DeviceClaims
 from berth_queues.entitlement import Entitlement
@@ -39,6 +39,14 @@ class Claimant:
     queue: str
     priority: int
     pods: Sequence[Wanted]
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """Return what all of them want together."""
+        total: dict[str, int] = {}
+        for pod in self.pods:
+            add(total, pod.requests)
+        return total
 
 
 @dataclass

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import groupby, islice
 
-from berth_queues.amounts import Amounts, add
+from berth_queues.amounts import Amounts
 from berth_queues.groups import GroupKey
 from berth_queues.ledger import Holding
 from berth_queues.plan import Claimant, Plan, PlanState, Wanted
@@ -47,11 +47,8 @@ class Search:
         """Return the plan that costs least, None if there is none."""
         self._settle()
         pods = sorted(self.claimant.pods, key=lambda pod: sorted(pod.requests.items()), reverse=True)
-        asked: dict[str, int] = {}
-        for pod in pods:
-            add(asked, pod.requests)
-        self.asked = asked
-        self._registry.use(self.claimant.queue, asked)
+        self.asked = self.claimant.asked
+        self._registry.use(self.claimant.queue, self.asked)
         self.levels = self._levels()
         if not self.own and not self.levels:
             return None

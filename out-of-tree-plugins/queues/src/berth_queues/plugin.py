@@ -14,7 +14,8 @@ from berth_queues.amounts import add
 from berth_queues.budgets import BUDGETS, Budgets
 from berth_queues.cluster import Cluster
 from berth_queues.device_claims import devices_asked
-from berth_queues.groups import PodFacts, facts_of
+from berth_queues.groups import POD_GROUPS, GroupKey, PodFacts, facts_of
+from berth_queues.hints import Hints
 from berth_queues.keys import Keys
 from berth_queues.plan import Claimant, PlanState, Wanted
 from berth_queues.planner import Planner
@@ -47,7 +48,6 @@ from berth_sdk import (
     Verdicts,
     current_call,
 )
-from berth_sdk.objects import decode_pod
 
 NEVER = Status(Code.UNSCHEDULABLE, ("not eligible due to preemptionPolicy=Never.",))
 ON_ITS_WAY = Status(Code.UNSCHEDULABLE, ("pods that are leaving make room for the pod",))
@@ -93,7 +93,7 @@ class Queues(Plugin):
         self.cluster = Cluster(self.clock, self._weight)
         self._weights = Settings()
         self.budgets = Budgets()
-        self.keys = Keys(self)
+        self.keys, self.hints = Keys(self), Hints(self)
         self._status: StatusWriter | None = None
         if client is not None:
             self._status = StatusWriter(self.clock, client, partial(statuses, self.cluster))
@@ -108,6 +108,11 @@ class Queues(Plugin):
     def by_fair_share(self) -> bool:
         """Return whether fair shares are taken back, by the arguments that came last."""
         return self._weights.by_fair_share
+
+    @property
+    def reclaims(self) -> bool:
+        """Return whether anything is taken back, by the arguments that came last."""
+        return self._weights.reclaims
 
     def configure(self, arguments: Any, profile: str) -> None:
         """Divide the cluster in that way from now on."""
@@ -125,9 +130,17 @@ class Queues(Plugin):
         misplaced = registry.misplaced(pod.namespace, pod.labels)
         if misplaced is not None:
             return Reason(misplaced, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-        name, facts = registry.name_of(pod.namespace, pod.labels), facts_of(pod)
+        found = self.refusal_of(pod)
+        self.cluster.waiting.tried(pod.uid, current_call().key.attempt, refused=found is not None)
+        # Without backoff: hints say when the pod's turn has come.
+        return SKIP if found is None else Status(Code.PENDING, (found,))
+
+    def refusal_of(self, pod: Pod) -> str | None:
+        """Return why the pod's queue has no room for it and those of its group that go with it, if so."""
+        registry, facts = self.cluster.registry, facts_of(pod)
+        name = registry.name_of(pod.namespace, pod.labels)
         if registry.queue(name) is None:
-            return SKIP
+            return None
         pods = self._wanted(pod, facts)
         asked: dict[str, int] = {}
         for each in pods:
@@ -136,8 +149,7 @@ class Queues(Plugin):
         key = self.cluster.claim_key(pod.uid, facts.group)
         others = counting(held, ledger, key, name, pod.spec.priority)
         with counted(others, registry):
-            found = refusal(registry, name, asked, len(pods))
-        return SKIP if found is None else Reason(found, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+            return refusal(registry, name, asked, len(pods))
 
     def post_filter(self, pod: Pod, nodes: Nodes, verdicts: Verdicts) -> Nomination | Answer:
         """Take back what others have too much of, or make room among less important pods of the queue."""
@@ -187,9 +199,8 @@ class Queues(Plugin):
             self.keys.refresh_soon()
 
     def queueing_hints(self, pods: Sequence[Pod], events: Sequence[ClusterEvent]) -> NDArray[np.bool_]:
-        """Whether a pod's queue has room for it after an event. Shapes: (events, pods)."""
-        rows = [self._hints(pods, event) for event in events]
-        return np.array(rows, np.bool_).reshape(len(events), len(pods))
+        """Whether a pod is worth an attempt after an event. Shapes: (events, pods)."""
+        return self.hints.after(pods, events)
 
     def sort_key(self, pod: Pod) -> SortKey:
         """Put the pod behind those of its queue, at the share that this comes to."""
@@ -271,10 +282,17 @@ class Queues(Plugin):
         return self._weights.weights.get(namespace, self._weights.weight)
 
     def _changed(self, key: ObjectKey, *, changed: bool) -> None:
-        if changed and not self.cluster.in_transfer:
-            self.keys.all_changed()
-            name = f"{key.namespace}/{key.name}" if key.namespace else key.name
-            self.requeue.all_rejected(f"{key.resource} {name} changed")
+        if not changed or self.cluster.in_transfer:
+            return
+        self.keys.all_changed()
+        name = f"{key.namespace}/{key.name}" if key.namespace else key.name
+        cause, waiting = f"{key.resource} {name} changed", self.cluster.waiting
+        if key.resource == POD_GROUPS.resource and waiting.by_uid:
+            # Anyone may change groups, and only their own pods may fit because of that.
+            members = waiting.by_group.get(GroupKey(key.group, key.namespace, key.name), {})
+            self.requeue.pods(list(members), cause)
+        else:
+            self.requeue.all_rejected(cause)
 
     # -- making room ----------------------------------------------------------------------------------------
 
@@ -321,8 +339,12 @@ class Queues(Plugin):
         if before is not None and before.begun:
             there = self.cluster.ledger.by_uid.keys()
             leaving, staying = before.victims & there, before.staying & there
-        plan = self._planner().plan(claimant, candidates, leaving)
+        planner = self._planner()
+        plan = planner.plan(claimant, candidates, leaving)
         if plan is None:
+            queue = self.cluster.registry.queue(claimant.queue)
+            entitled = planner.state.entitlement.covers(queue, claimant.asked)
+            self.cluster.waiting.no_plan(pod.uid, self.clock.now(), entitled=entitled)
             return NO_ROOM
         if plan.victims and promises.paused(key):
             return PAUSED
@@ -361,40 +383,11 @@ class Queues(Plugin):
 
     def _promise_over(self) -> None:
         """Have pods tried again that respected promises which hold no more."""
-        before = len(self.cluster.promises.by_key)
-        if len(tuple(self.cluster.promises.held())) < before:
-            self.requeue.all_rejected("places that pods were evicted for were not taken")
-
-    # -- hints ----------------------------------------------------------------------------------------------
-
-    def _hints(self, pods: Sequence[Pod], event: ClusterEvent) -> list[bool]:
-        source = event.old or event.new
-        if source is None:
-            return [True] * len(pods)
-        gone = decode_pod(source)
-        if event.new is None:
-            # The hint may come before the state's word; for a pod that is gone for good both are the same.
-            self.cluster.remove(gone.uid)
-            if self.cluster.withdraw(gone.uid, facts_of(gone).group):
-                return [True] * len(pods)
-        elif event.new is not None:
-            return [self._same_tree(gone, pod) for pod in pods]
-        answers: dict[Hashable, bool] = {}
-        return [self._may_fit(pod, answers) for pod in pods]
-
-    def _may_fit(self, pod: Pod, answers: dict[Hashable, bool]) -> bool:
-        """Return whether its queue has room for the pod, which is the same for equal pods of a group."""
-        waiting = self.cluster.waiting.by_uid.get(pod.uid)
-        alone = waiting is None or pod.uid in self.cluster.promises.by_key
-        kind = pod.uid if waiting is None or alone else waiting.kind
-        if kind not in answers:
-            answers[kind] = self.pre_filter(pod) is SKIP
-        return answers[kind]
-
-    def _same_tree(self, changed: Pod, pod: Pod) -> bool:
-        registry = self.cluster.registry
-        queues = [registry.queue(registry.name_of(each.namespace, each.labels)) for each in (changed, pod)]
-        return None in queues or queues[0].root is queues[1].root  # type: ignore[union-attr]
+        before = {key: promise.queue for key, promise in self.cluster.promises.by_key.items()}
+        held = {promise.key for promise in self.cluster.promises.held()}
+        roots = {self.cluster.registry.root_of(queue) for key, queue in before.items() if key not in held}
+        if worth := self.hints.worth(roots):
+            self.requeue.pods(sorted(worth), "places that pods were evicted for were not taken")
 
 
 def _candidates(nodes: Nodes, verdicts: Verdicts) -> list[Node]:

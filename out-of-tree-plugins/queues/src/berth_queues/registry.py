@@ -92,6 +92,11 @@ class Registry:
         """Return the queue, None for a namespace's own."""
         return self.tree.queues.get(name)
 
+    def root_of(self, name: str) -> str:
+        """Return the name of the root of a queue; a namespace's own queue is one itself."""
+        queue = self.queue(name)
+        return name if queue is None else queue.root.name
+
     def name_of(self, namespace: str, labels: Mapping[str, str]) -> str:
         """Return the name of the queue of a pod with these labels. Cost: O(1) but for a namespace's first."""
         wanted = labels.get(LABEL)

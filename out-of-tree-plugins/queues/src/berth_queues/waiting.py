@@ -8,11 +8,28 @@ waiting --placed--> counts as used --removed--> waiting (the attempt failed), or
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from berth_queues.amounts import Amounts, add
 from berth_queues.device_claims import NO_DEVICES, PodDevices
 from berth_queues.groups import GroupKey
 from berth_queues.tree import NO_AMOUNTS
+
+PAUSE_SECONDS, MAX_PAUSE_SECONDS = 1.0, 60.0
+
+
+class Pause(NamedTuple):
+    """Until when something is not tried again, and how often it was tried. Units: seconds of a clock."""
+
+    until: float = 0.0
+    count: int = 0
+
+    def longer(self, now: float) -> "Pause":
+        """Return the next one, twice as long: from PAUSE_SECONDS to MAX_PAUSE_SECONDS."""
+        return Pause(now + min(MAX_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self.count), self.count + 1)
+
+
+NO_PAUSE = Pause()
 
 
 @dataclass(slots=True)
@@ -38,11 +55,22 @@ class WaitingPod:
     """When it came to count on its node; None while it counts on none."""
     counted: bool = False
     """Whether it is in its queue's tally."""
+    refused: bool = False
+    """Whether its queue had no room for it when it was last tried."""
+    tried_in: int | None = None
+    """The attempt that `refused` is of."""
+    paused: Pause = NO_PAUSE
+    """Since it was tried though its queue was entitled to it, and no plan was found."""
 
     @property
     def before_others(self) -> bool:
         """Return whether pods behind it count it."""
         return not (self.placed or self.in_vain)
+
+    @property
+    def awaits_room(self) -> bool:
+        """Return whether it waits because its queue had no room for it."""
+        return self.in_vain and self.refused and not self.placed
 
     @property
     def kind(self) -> Hashable:
@@ -65,6 +93,8 @@ class Line:
     """What those that others count want, by priority."""
     wanted: dict[str, int] = field(default_factory=dict)
     """What all that are not placed want."""
+    refused: dict[Hashable, dict[str, WaitingPod]] = field(default_factory=dict)
+    """Those that were tried in vain because the queue had no room for them, by kind."""
 
 
 class WaitingPods:
@@ -145,21 +175,45 @@ class WaitingPods:
             self.changed.add(pod.queue)
             self._note(pod, in_vain=True)
 
+    def tried(self, uid: str, attempt: int, *, refused: bool) -> None:
+        """Note whether its queue refused a pod.
+
+        Later calls of an attempt are about rows of a simulation.
+        """
+        pod = self.by_uid.get(uid)
+        if pod is not None and pod.tried_in != attempt:
+            pod.tried_in = attempt
+            self._note(pod, refused=refused)
+
+    def no_plan(self, uid: str, now: float, *, entitled: bool) -> None:
+        """Note that no plan was found for a pod, though its queue may have been entitled to it."""
+        pod = self.by_uid.get(uid)
+        if pod is not None:
+            pod.paused = pod.paused.longer(now) if entitled else NO_PAUSE
+
     def wanted(self, queue: str) -> Amounts:
         """Return what the queue's waiting pods want together."""
         return self.lines[queue].wanted if queue in self.lines else NO_AMOUNTS
 
     def moved(self, pod: WaitingPod, queue: str) -> None:
         """Let a pod wait in another queue."""
-        number, placed, in_vain = pod.number, pod.placed, pod.in_vain
+        number, placed, in_vain, refused = pod.number, pod.placed, pod.in_vain, pod.refused
         self.leave(pod.uid)
         pod.queue = queue
         self.put(pod)
         pod.number = number
-        self._note(pod, placed=placed, in_vain=in_vain)
+        self._note(pod, placed=placed, in_vain=in_vain, refused=refused)
 
-    def _note(self, pod: WaitingPod, *, placed: bool | None = None, in_vain: bool | None = None) -> None:
+    def _note(
+        self,
+        pod: WaitingPod,
+        *,
+        placed: bool | None = None,
+        in_vain: bool | None = None,
+        refused: bool | None = None,
+    ) -> None:
         self._count_in(pod, -1)
+        pod.refused = pod.refused if refused is None else refused
         pod.placed = pod.placed if placed is None else placed
         pod.in_vain = pod.in_vain if in_vain is None else in_vain
         self._count_in(pod, 1)
@@ -173,3 +227,11 @@ class WaitingPods:
             add(ahead, pod.amounts, sign)
             if not ahead:
                 del line.ahead[pod.priority]
+        elif pod.awaits_room:
+            alike = line.refused.setdefault(pod.kind, {})
+            if sign > 0:
+                alike[pod.uid] = pod
+            else:
+                del alike[pod.uid]
+            if not alike:
+                del line.refused[pod.kind]
