@@ -22,11 +22,11 @@ class Pause(NamedTuple):
     """Until when something is not tried again, and how often it was tried. Units: seconds of a clock."""
 
     until: float = 0.0
-    count: int = 0
+    times: int = 0
 
     def longer(self, now: float) -> "Pause":
         """Return the next one, twice as long: from PAUSE_SECONDS to MAX_PAUSE_SECONDS."""
-        return Pause(now + min(MAX_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self.count), self.count + 1)
+        return Pause(now + min(MAX_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**self.times), self.times + 1)
 
 
 NO_PAUSE = Pause()
