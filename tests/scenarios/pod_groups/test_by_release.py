@@ -23,6 +23,9 @@ NO_RACK = (
 )
 
 
+KINDS = ("pod", "podgroup")
+
+
 def a_cluster(release, *gates, **options):
     """A cluster whose scheduler follows that release, with pod groups."""
     on = dict.fromkeys(gates, True) | (GANG if release == IN_36 else {"GenericWorkload": True})
@@ -600,6 +603,37 @@ async def test_a_placement_that_pods_are_nominated_to(release, rack):
         cluster.add_member("y", cpu="1")
 
     assert {rack} == {cluster.bound[name][0] for name in ("x", "y")}
+
+
+async def test_a_nominated_placement_without_room_for_a_late_pod():
+    """Enough pods of the gang run there: the group would go, and none of its pods would."""
+    cluster = a_cluster(IN_38, TOPOLOGY)
+    for rack in "ab":
+        cluster.add_node(rack, cpu="2", labels={RACK: rack})
+    cluster.add_group("g", 1, topology=RACK)
+    cluster.add_member("runs", cpu="1", node_name="a")
+    cluster.add_member("late", cpu="2", nominated_node_name="a")
+    await cluster.run()
+
+    assert "late" not in cluster.bound
+    first = "first placement status: nominated placement is feasible but no pending pod was scheduled"
+    assert f"0/1 placements are available, {first}" in cluster.group_condition()[2]
+
+
+@pytest.mark.parametrize("release", NEWER)
+async def test_entities_are_counted_by_type_and_place(release):
+    """A single pod that waits for a node, a gang that backs off, and one that lacks a pod."""
+    cluster = a_cluster(release)
+    cluster.add_node("n0", cpu="1")
+    cluster.add_pod("alone", cpu="2")
+    cluster.add_gang(2, "a", "b", cpu="2", group="large")
+    cluster.add_gang(2, "c", group="small")
+    await cluster.run()
+    places = {("unschedulable", "pod"), ("backoff", "podgroup"), ("gated", "podgroup")}
+    names = [(queue, kind) for queue in ("active", "backoff", "unschedulable", "gated") for kind in KINDS]
+    counted = {name: cluster.metric("queued_entities", queue=name[0], type=name[1]) for name in names}
+
+    assert dict.fromkeys(places, 1) == {name: count for name, count in counted.items() if count}
 
 
 @pytest.mark.parametrize(
