@@ -110,8 +110,9 @@ class Hour:
 
     def _free_node(self, others):
         for node in self.nodes:
-            there = self.cluster.ledger.by_node.get(node.name, {})
-            leaving = len(there.keys() & self.cluster.promises.victims())
+            held = self.cluster.ledger.by_uid
+            there = {uid for uid, each in held.items() if each.node_name == node.name}
+            leaving = len(there & self.cluster.promises.victims())
             coming = sum(place.node_name == node.name for _, place in others)
             if len(there) + max(0, coming - leaving) < CORES:
                 return node.name

@@ -15,7 +15,7 @@ from berth_queues.tree import QueueSpec
 from berth_sdk import Action, Clock, ClusterEvent, ObjectKey
 from berth_sdk.objects import decode_node, decode_pod
 from berth_sdk.testing import make_node, make_pod
-from tests.hostile.work import growth
+from tests.hostile.work import calls, growth
 from tests.unit.queues.test_gangs import member
 from tests.unit.queues.test_reclaim_rounds import decode
 
@@ -79,3 +79,18 @@ def test_a_gang_for_half_of_the_nodes():
 
     assert len(work(8)().victims) == 8 * CORES // 2
     assert growth(work, 8, 4) < 1.02
+
+
+def test_pods_that_stay():
+    """What a node's pods use is not added up for a plan: pods that may not leave cost it nothing."""
+
+    def work(size):
+        cluster, documents = full(4)
+        for i in range(size):
+            document = make_pod(f"stays{i}", namespace="other", requests={"cpu": "0"})
+            document["metadata"]["uid"] = f"stays{i}"
+            cluster.place(decode(document, decode_pod), f"n{i % 4}", 0)
+        return partial(planned, cluster, documents, 2)
+
+    assert len(work(16)().victims) == 2 * CORES
+    assert calls(work(4)) == calls(work(64))

@@ -78,8 +78,8 @@ class Day:
         for uid in waiting:
             _, cores = self.pods[uid]
             for node in self.nodes:
-                there = self.cluster.ledger.by_node.get(node.name, {}).values()
-                if sum(each.requests["cpu"] for each in there) + cores <= CORES * 1000:
+                used = self.cluster.ledger.on_node.get(node.name, {})
+                if used.get("cpu", 0) + cores <= CORES * 1000:
                     self.place(uid, node.name)
                     break
 

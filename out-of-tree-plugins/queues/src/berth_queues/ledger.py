@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from berth_queues.amounts import Amounts
+from berth_queues.amounts import Amounts, add
 from berth_queues.groups import GroupKey, facts_of
 from berth_queues.registry import Registry
 from berth_sdk import Pod
@@ -37,13 +37,14 @@ class Holding:
 
 @dataclass
 class Ledger:
-    """Holdings by pod, queue, node and group; the registry's use follows."""
+    """Holdings by pod, queue and group, and what they come to on each node; the registry's use follows."""
 
     registry: Registry
     by_uid: dict[str, Holding] = field(default_factory=dict)
     by_queue: dict[str, dict[str, Holding]] = field(default_factory=dict)
-    by_node: dict[str, dict[str, Holding]] = field(default_factory=dict)
     by_group: dict[GroupKey, dict[str, Holding]] = field(default_factory=dict)
+    on_node: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What all pods of a node use, those that are leaving included."""
     leaving: set[str] = field(default_factory=set)
     """The pods that were deleted, and are ending."""
 
@@ -81,7 +82,7 @@ class Ledger:
             return None
         self.leaving.discard(uid)
         _drop(self.by_queue, holding.queue, uid)
-        _drop(self.by_node, holding.node_name, uid)
+        self._use_node(holding, -1)
         if holding.group is not None:
             _drop(self.by_group, holding.group, uid)
         self.registry.use(holding.queue, holding.requests, -1)
@@ -104,7 +105,7 @@ class Ledger:
 
     def clear(self) -> None:
         """Forget everything, queues included."""
-        for table in (self.by_uid, self.by_queue, self.by_node, self.by_group):
+        for table in (self.by_uid, self.by_queue, self.by_group, self.on_node):
             table.clear()
         self.leaving.clear()
         self.registry.clear()
@@ -114,10 +115,16 @@ class Ledger:
         if holding.leaving:
             self.leaving.add(holding.uid)
         self.by_queue.setdefault(holding.queue, {})[holding.uid] = holding
-        self.by_node.setdefault(holding.node_name, {})[holding.uid] = holding
+        self._use_node(holding, 1)
         if holding.group is not None:
             self.by_group.setdefault(holding.group, {})[holding.uid] = holding
         self.registry.use(holding.queue, holding.requests)
+
+    def _use_node(self, holding: Holding, sign: int) -> None:
+        used = self.on_node.setdefault(holding.node_name, {})
+        add(used, holding.requests, sign)
+        if not used:
+            del self.on_node[holding.node_name]
 
 
 def _drop(table: dict[Key, dict[str, Holding]], key: Key, uid: str) -> None:

@@ -48,6 +48,7 @@ class Search:
         self._settle()
         pods = sorted(self.claimant.pods, key=lambda pod: sorted(pod.requests.items()), reverse=True)
         self.asked = self.claimant.asked
+        self.of_nodes = {name for name in self.asked if self.state.devices.of_nodes(name)}
         self._registry.use(self.claimant.queue, self.asked)
         self.levels = self._levels()
         if not self.own and not self.levels:
@@ -55,7 +56,7 @@ class Search:
         self.order = self._victims()
         if not self.order and not self.leaving:
             return None
-        self.places = {node.name: PlannedNode(node.name, self._free(node)) for node in self.nodes}
+        self.places = {node.name: self._room(node) for node in self.nodes}
         self.protected = self.state.budgets.protected(self.order)
         self.order.sort(key=lambda each: each.uid in self.protected)
         self.rank = {each.uid: index for index, each in enumerate(self.order)}
@@ -98,8 +99,10 @@ class Search:
         ledger = self.state.ledger
         going = self.state.promises.victims().union(self.evicted_before)
         self.leaving = ledger.leaving | (going & ledger.by_uid.keys())
-        for uid in self.leaving:
-            self._registry.use(ledger.by_uid[uid].queue, ledger.by_uid[uid].requests, -1)
+        self.going: dict[str, list[Amounts]] = {}
+        for each in (ledger.by_uid[uid] for uid in self.leaving):
+            self._registry.use(each.queue, each.requests, -1)
+            self.going.setdefault(each.node_name, []).append(each.requests)
         held, own = self.state.promises.held(), self.claimant
         for queue, place in counting(held, ledger, own.key, own.queue, own.priority):
             self._registry.use(queue, place.requests)
@@ -107,19 +110,20 @@ class Search:
         for place in nominated(held, ledger, own.key, own.queue, own.priority):
             self.promised.setdefault(place.node_name, []).append(place.requests)
 
-    def _free(self, node: Node) -> dict[str, int]:
-        """Return what the node will have left of what the pods ask for."""
-        of_nodes = self.state.devices.of_nodes
-        names = {name for name in self.asked if of_nodes(name) or name in node.status.allocatable}
-        free = {name: node.allocatable(name) for name in names}
-        for uid, each in self.state.ledger.by_node.get(node.name, {}).items():
-            if uid not in self.leaving:
-                for name in names & each.requests.keys():
-                    free[name] -= each.requests[name]
+    def _room(self, node: Node) -> PlannedNode:
+        """Return the node with what it will have left of what the pods ask for."""
+        used = self.state.ledger.on_node.get(node.name, {})
+        free = {
+            name: node.allocatable(name) - used.get(name, 0)
+            for name in self.asked
+            if name in self.of_nodes or name in node.status.allocatable
+        }
+        room = PlannedNode(node.name, free)
+        for requests in self.going.get(node.name, ()):
+            room.add(requests)
         for requests in self.promised.get(node.name, ()):
-            for name in names & requests.keys():
-                free[name] -= requests[name]
-        return free
+            room.add(requests, -1)
+        return room
 
     def _victims(self) -> list[Holding]:
         """Return who may go, the first one first. Cost: O(pods of those queues)."""
