@@ -17,5 +17,5 @@ def _few_objects():
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_an_entry_costs_the_same_however_many_there_are(row):
-    """Counted at 80, 160 and 320; `python -m tests.hostile growth` has the API server's own limit."""
+    """Counted at 40, 80 and 160; `python -m tests.hostile growth` has the API server's own limit."""
     assert {} == {where: growth for where, growth in growths(row, FEW).items() if growth > MAX_GROWTH}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import cache
 
 from berth.config import load, parse_feature_gates
 from berth.config.releases.release import effective
@@ -22,6 +23,7 @@ RELEASE = (1, 37)
 PROFILE = "default-scheduler"
 
 
+@cache
 def loaded():
     """The default configuration, with every feature that reads one kind more."""
     return load(None, gates=parse_feature_gates([GATES], effective(RELEASE)))
