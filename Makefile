@@ -54,7 +54,9 @@ explore: $(STAMP)
 	$(call in_rounds,-m hypothesis --hypothesis-profile=explore --hypothesis-seed=$$seed)
 
 # The property tests, as `make test` has them: neither order nor time decides what they find.
+# They wait for nothing: a worker for each core.
 rounds: ROUNDS = 50
+rounds: JOBS = $(shell nproc)
 rounds: $(STAMP)
 	$(call in_rounds,-m hypothesis $$(grep -rl --include='test_*.py' '^from hypothesis' tests))
 

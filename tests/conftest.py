@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import reaper
 from tests.suite import (
@@ -24,10 +24,20 @@ from tests.suite import (
 # As `berth` has it, before gRPC is imported: tests start programs while they make calls.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-# A deadline for an example would be a timed assertion: it fails on a busy machine for no fault of the code.
-settings.register_profile("explore", deadline=None, database=None, print_blob=True)
-# The same examples on every machine and day; `make explore` looks for others.
-settings.register_profile("suite", settings.get_profile("explore"), derandomize=True)
+# A deadline for an example, or for drawing some, would be a timed assertion: it fails on a busy machine
+# for no fault of the code. Where CI is set, Hypothesis has a profile of its own, which is derandomized:
+# it would explore nothing.
+settings.register_profile(
+    "explore",
+    settings.get_profile("default"),
+    deadline=None,
+    database=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# The same examples on every machine and day, and fewer of them; `make explore` looks for others.
+settings.register_profile("suite", settings.get_profile("explore"), derandomize=True, max_examples=30)
 settings.load_profile("suite")
 
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

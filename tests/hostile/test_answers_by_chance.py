@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from berth.framework.status import Code
 from berth.out_of_tree.errors import SidecarError
 from berth_plugin_proto import common_pb2, scheduling_pb2
+from tests.suite import examples
 from tests.unit.out_of_tree.scripted import Scripted, cycle, hosted, passing
 
 NODES = 3
@@ -29,7 +30,10 @@ scores = st.builds(
 
 
 @given(each=verdicts, points=scores)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 async def test_verdicts_and_scores(each, points):
     """A code for each node, a reason for each code, a score within the scale; or a SidecarError."""
     plugin = Scripted()

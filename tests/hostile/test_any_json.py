@@ -27,6 +27,7 @@ from berth.objects.pods.pod_decoding import decode_pod
 from berth.out_of_tree.cluster_state.raw_objects import RawObjects
 from berth.out_of_tree.cluster_state.watched_objects import decode_object
 from tests.hostile.work import growth
+from tests.suite import examples
 
 LETTERS = [
     *(rb"\ud800", rb"\udfff", rb"\uD83D\uDE00", rb"\ud800\ud800", rb"\\ud800", rb"\u0000", rb"\/", rb"\""),
@@ -145,7 +146,7 @@ KINDS = [
 @pytest.mark.parametrize(("resource", "decode", "written"), KINDS)
 @given(value=opaque())
 @example(rb'"\ud800"')
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_holds_it_is_taken_in_and_its_end_is_seen(resource, decode, written, value):
     seen = Seen()
     mirror = Reflector(None, WatchSource(resource), decode, seen)
@@ -163,7 +164,7 @@ def test_what_holds_it_is_taken_in_and_its_end_is_seen(resource, decode, written
 
 
 @given(value=opaque(), size=st.sampled_from([1_000, 100_000]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_list_taken_apart_while_it_arrives_has_every_item(value, size):
     items = [claim(f"c{i}", i, value if i % 2 else b"{}") for i in range(6)]
     data = b'{"items":[%s],"metadata":{"resourceVersion":"9"}}' % b",".join(items)
@@ -177,7 +178,7 @@ def test_a_list_taken_apart_while_it_arrives_has_every_item(value, size):
 
 
 @given(value=opaque())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_plugins_are_sent_every_decoder_reads(value):
     kept = RawObjects()
     bounded(kept.decoding(decode_pod))(pod("p", 1, value))
@@ -203,7 +204,7 @@ def _number(text):
 
 @given(value=VALUES)
 @example(rb'{"\ud800":1,"\udfff":2}')
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_parameters_are_written_as_go_reads_them(value):
     """They go into the claim's allocation, where its driver reads them."""
     read = bounded(decoder(ResourceClaim))(claim("c", 1, value))
@@ -220,7 +221,7 @@ def without_nulls(value):
 
 
 @given(value=VALUES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_every_decoder_reads_stays_as_it_is(value):
     try:
         msgspec.json.decode(value)

@@ -12,6 +12,7 @@ from berth.cel import patterns as cel_patterns
 from berth.objects.devices.devices import DeviceSpec
 from berth.plugins.dynamic_resources.devices import Device, DeviceId, DeviceSelectorError
 from tests.hostile.work import calls
+from tests.suite import examples
 
 LIMIT = 2_000
 # For each unit of cost: ten of work, and a few functions for a unit.
@@ -216,7 +217,7 @@ def _combined(inner):
 
 
 @given(expression=st.recursive(ATOMS, _combined, max_leaves=24))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_expression_gives_a_value_or_a_celerror_for_bounded_work(expression):
     def run():
         try:

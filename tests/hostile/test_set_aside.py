@@ -42,6 +42,7 @@ from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.handles import ManualClock
 from tests.failures.reporting import reports
 from tests.hostile.work import growth
+from tests.suite import examples
 from tests.unit.scheduler.test_devices_end_to_end import claim, device_class, slice_of, stored
 from tests.unit.scheduler.test_devices_end_to_end import places as places_of
 from tests.unit.scheduler.test_devices_end_to_end import pod as pod_document
@@ -494,7 +495,7 @@ def stays_on_its_node(case):
 
 
 @given(mutated().filter(stays_on_its_node))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_object_ends_nothing_and_leaves_nothing(case):
     """Added, changed and deleted with hostile values; afterwards all is as if it had never been there."""
     plural, document = case

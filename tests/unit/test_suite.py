@@ -28,6 +28,12 @@ def test_a_strategy_that_filters_most_of_what_it_draws(kept, too_much):
     assert [too_much] == [filtered_too_much(each) for each in found]
 
 
+def test_exploring_tries_other_examples():
+    """Also where the variable CI is set: Hypothesis's own profile for it would be derandomized."""
+    assert not settings.get_profile("explore").derandomize
+    assert settings.get_profile("suite").derandomize
+
+
 def test_nothing_was_drawn():
     assert not filtered_too_much("")
 

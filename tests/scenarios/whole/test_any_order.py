@@ -19,6 +19,7 @@ from berth.objects.pods.pod import Pod
 from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.snapshot.snapshot import Snapshot
 from tests.scenarios.kit.cluster import Cluster
+from tests.suite import examples
 from tests.unit.snapshot.facts import facts
 
 NODES = st.sampled_from(["n0", "n1", "n2"])
@@ -175,5 +176,5 @@ class ClusterMachine(RuleBasedStateMachine):
         assert rebuilt.node_count() == self.cluster.cache.node_count()
 
 
-ClusterMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+ClusterMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 TestAnyOrder = ClusterMachine.TestCase

@@ -28,6 +28,7 @@ from berth.testing.strategies import NAMESPACES, NODE_AFFINITIES, PORTS, TAINTS,
 from tests.fakes import Named
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.whole.stories import BACKOFF_IS_OVER_SECONDS, Story, missed, that_waits
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import allocated, device, make_claim, make_class, make_slice
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -168,7 +169,7 @@ def relabelled(pod, labels):
 
 
 @pytest.mark.parametrize("subject", sorted(OF_PODS))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(data=st.data())
 def test_what_makes_a_pod_fit_wakes_it_up(subject, data):
     """No event that makes a waiting pod fit is missed by the hints of the plugins that rejected it."""

@@ -13,6 +13,7 @@ from berth.simulation.cluster.virtual_time import VirtualTimeLoop
 from berth.testing.builders import ROOMY, make_node, make_pod
 from tests.scenarios.kit.cluster import Cluster
 from tests.scenarios.whole.stories import BACKOFF_IS_OVER_SECONDS, mended, missed
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
     allocated,
@@ -103,7 +104,7 @@ def stories(draw):
 
 
 @pytest.mark.parametrize("release", [(1, 36), (1, 37)])
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(data=st.data())
 def test_what_makes_a_pod_fit_wakes_it_up(release, data):
     """No event that makes a pod's devices available is missed by the hints of who rejected it."""

@@ -21,6 +21,7 @@ from berth.testing.storage import (
     make_volume,
 )
 from tests.scenarios.whole.stories import mended, missed
+from tests.suite import examples
 
 DRIVER = "csi.example"
 ZONE = "topology.kubernetes.io/zone"
@@ -124,7 +125,7 @@ def stories(draw):
 
 
 @pytest.mark.parametrize("release", [(1, 36), (1, 37)])
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_what_makes_a_pod_fit_wakes_it_up(release, data):
     """No event that makes a pod's volumes usable is missed by the hints of the plugins that rejected it."""

@@ -23,6 +23,7 @@ from berth.snapshot.columns import node_columns
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
+from tests.suite import examples
 from tests.unit.snapshot.facts import facts
 
 FIRST_CAPACITY = 4
@@ -209,5 +210,5 @@ def terminating(pod):
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
-CacheMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+CacheMachine.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestFollowing = CacheMachine.TestCase

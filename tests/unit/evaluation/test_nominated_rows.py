@@ -17,11 +17,12 @@ from berth.queue.pools.nominator import Nominator
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.handles import FixedNominator
+from tests.suite import examples
 from tests.unit.preemption.contests import contests
 from tests.unit.preemption.kit import node, placed, preemptor, stage
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(contests())
 def test_4_7_law_all_nodes_together_are_each_node_alone(contest):
     """A node's status is that of the pass with nominated pods, then of the one without."""
@@ -88,7 +89,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(STEPS)
 def test_2_14_law_what_is_kept_is_what_the_nominator_says_now(steps):
     """After any sequence of nominations, pods in flight and nodes that come and go, for any priority."""

@@ -27,6 +27,7 @@ from berth.testing.clusters import cached, table
 from berth.testing.handles import make_plugin
 from berth.testing.strategies import NODE_NAMES, clusters, pods
 from berth.testing.verdicts import raw_scores, scores, verdicts
+from tests.suite import examples
 
 FILTERS = [kind for kind in IN_TREE.values() if issubclass(kind, FilterPlugin)]
 SCORERS = [kind for kind in IN_TREE.values() if issubclass(kind, ScorePlugin)]
@@ -42,7 +43,7 @@ CONCERNED = [
 OF_OBJECTS = [kind for kind in IN_TREE.values() if kind.depends is Depends.OBJECT]
 
 # A busy machine makes single examples slow; that is no failure of a law.
-law = settings(max_examples=50, deadline=None)
+law = settings(max_examples=examples(50), deadline=None)
 
 placed_pods = st.lists(pods(NODE_NAMES), max_size=4, unique_by=lambda pod: pod.uid)
 

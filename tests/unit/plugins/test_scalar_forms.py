@@ -37,6 +37,7 @@ from berth.plugins.resource_shares import EXACT_BELOW
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import make_plugin
+from tests.suite import examples
 
 FILTERS = [
     k for k in IN_TREE.values() if getattr(k, "filter_by_row", None) not in (None, FilterPlugin.filter_by_row)
@@ -47,7 +48,7 @@ SCORERS = [
 FILTERS_OF_ROWS = [k for k in FILTERS if k.__name__ != "NodePorts"]
 """Those that answer for some rows at once, too."""
 
-law = settings(max_examples=60, deadline=None)
+law = settings(max_examples=examples(60), deadline=None)
 law_of_rows = settings(law, max_examples=25)
 
 MAX = 2**63 - 1

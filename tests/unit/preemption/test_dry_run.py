@@ -24,12 +24,13 @@ from berth.snapshot.pod_group_states import PodGroupStates
 from berth.snapshot.pod_info import PodInfo
 from berth.snapshot.snapshot import Snapshot
 from berth.testing.builders import make_pod
+from tests.suite import examples
 from tests.unit.preemption.contests import contests
 from tests.unit.preemption.kit import NOW, budget, node, placed, preemptor, stage
 from tests.unit.preemption.plain import Node, plain_dry_run, reported
 
 # A busy machine makes single examples slow; that is no failure of a law.
-law = settings(max_examples=80, deadline=None)
+law = settings(max_examples=examples(80), deadline=None)
 
 
 class Forgets(IN_TREE["NodePorts"]):

@@ -20,6 +20,7 @@ from berth.testing.storage import (
     make_volume,
 )
 from berth.testing.verdicts import pre_filtered
+from tests.suite import examples
 
 DRIVER, PRIORITY = "csi.example.com", 5
 NODES = [make_node(f"n{i}") for i in range(3)]
@@ -45,7 +46,7 @@ def rejected(plugin, state, asks, nodes):
     return (plugin.filter(state, asks, nodes) > 0).tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.booleans(), shapes), max_size=6), shapes)
 def test_6_4_law_a_node_without_its_victims_is_as_if_they_had_gone(placed, asks):
     """For the plugins that look at pods: where all pods together pass, fewer do."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from berth.cache.cache import Cache
 from berth.preemption.screening import Screening
 from berth.snapshot.snapshot import Snapshot
+from tests.suite import examples
 from tests.unit.preemption.kit import node, placed
 
 NODES = [node(f"n{i}") for i in range(3)]
@@ -50,7 +51,7 @@ def shown(nodes, beneath):
 events = st.lists(st.tuples(st.sampled_from("pn"), st.integers(0, 5), st.integers(0, 2)), max_size=20)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(events)
 def test_the_columns_equal_those_worked_out_anew(steps):
     """After any sequence of pods and nodes that come and go, for priorities that ask in any order."""

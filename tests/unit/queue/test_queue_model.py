@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from berth.framework.interface import CLEAR_NOMINATION, KEEP_NOMINATION, NominatingInfo, NominatingMode
+from tests.suite import examples
 from tests.unit.queue.kit import (
     CLAIM_ADD,
     GATES_GONE,
@@ -262,5 +263,5 @@ class QueueMachine(RuleBasedStateMachine):
         assert bool(self.model.next_pods()) == self.queue.ready()
 
 
-QueueMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
+QueueMachine.TestCase.settings = settings(max_examples=examples(120), stateful_step_count=50, deadline=None)
 TestQueue = QueueMachine.TestCase

@@ -15,6 +15,7 @@ from berth.telemetry.traces.otlp_encoder import MAX_KEPT_CHARACTERS, Envelope, a
 from berth.telemetry.traces.sdk_exporter import SdkExporter
 from berth.telemetry.traces.spans import EndedCycle
 from tests.hostile.work import calls, kept_bytes
+from tests.suite import examples
 from tests.unit.telemetry.records import interval, make_record, rejected_record, scheduled_record
 
 RESOURCE = {"service.name": "s", "list": (1, 2), "switch": True, "ratio": 0.5}
@@ -82,7 +83,7 @@ def cycles(draw):
     return EndedCycle(record, draw(st.text(max_size=300)))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(cycle=cycles())
 def test_same_message_as_by_the_sdk(cycle):
     """What is encoded from a record is what OpenTelemetry's encoder makes of its spans."""

@@ -38,6 +38,7 @@ from berth.testing.builders import make_node, make_pod
 from berth.testing.handles import FixedNominator, make_handle
 from berth.testing.strategies import LABELS, NAMESPACES, NODE_NAMES, clusters, nodes, pods
 from tests.fakes import Rejects
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import claiming, device, make_claim, make_class, make_slice
 
 PROFILES = load(None).profiles
@@ -274,7 +275,7 @@ def willing(pod):
     return pod.with_spec(spec)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     cluster=clusters(),
     templates=st.lists(pods().flatmap(lambda p: st.sampled_from((p, willing(p)))), min_size=3, max_size=3),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.config.releases.release import RELEASES
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
     Cluster,
@@ -19,7 +20,7 @@ from tests.unit.plugins.dynamic_resources.kit import (
 
 ROOT = f"{DRIVER}/root"
 ON = {"DRAListTypeAttributes": True}
-law = settings(max_examples=60, deadline=None)
+law = settings(max_examples=examples(60), deadline=None)
 
 one_value = st.sampled_from([{"int": 1}, {"int": 2}, {"string": "1"}, {"bool": True}])
 several = st.one_of(

@@ -16,6 +16,7 @@ from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.testing.builders import make_node
 from berth.testing.clusters import table
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
     allocated,
@@ -170,7 +171,7 @@ def claims(draw):
     return made
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     found=devices(),
     asked=claims(),

@@ -5,6 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import (
     Cluster,
     allocated,
@@ -15,7 +16,7 @@ from tests.unit.plugins.dynamic_resources.kit import (
     request,
 )
 
-law = settings(max_examples=60, deadline=None)
+law = settings(max_examples=examples(60), deadline=None)
 
 kinds = st.lists(st.sampled_from("xyz"), max_size=5)
 wants = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["", "x", "y"])), min_size=1, max_size=3)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from berth.plugins.dynamic_resources import DynamicResources
 from berth.plugins.dynamic_resources.allocator import AllocationSearch
 from berth.plugins.dynamic_resources.pod_devices import PodDevices
+from tests.suite import examples
 from tests.unit.plugins.dynamic_resources.kit import (
     DRIVER,
     Cluster,
@@ -130,7 +131,7 @@ def of_forms(*forms):
     asked=(ASKED[1], ASKED[0]),
     done=[("ask", 0), ("take", "n2", "d0"), ("ask", 0), ("free", "n2", "d0"), ("ask", 0)],
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     found=st.tuples(found_devices, found_devices, st.one_of(st.just([]), found_devices)),
     asked=st.tuples(st.sampled_from(ASKED), st.sampled_from(ASKED)),
