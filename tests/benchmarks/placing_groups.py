@@ -3,7 +3,8 @@
 The cluster is that of upstream's benchmark TopologyAwareScheduling: 5,000 nodes in racks of 100, gangs of 4.
 First the scheduler's core in one process and in virtual time; then a gang of 256 in a topology of three
 levels on 100,000 nodes; then real processes on the sandbox, beside kube-scheduler where its program is at
-hand (tests/kube_scheduler.py). `--nodes` and `--pods` change the first and the last.
+hand (tests/kube_scheduler.py). `--nodes` and `--pods` change the first and the last. With `--real` these
+processes alone, on a real kube-apiserver (KUBEBUILDER_ASSETS).
 
 Source: test/integration/scheduler_perf/podgroup/tas (Kubernetes v1.37).
 """
@@ -35,11 +36,12 @@ API_VERSION = "scheduling.k8s.io/v1alpha2"
 
 
 def run(options):
-    """Three tables."""
+    """Three tables, with `--real` the last one."""
     nodes, pods = options.nodes or NODES, options.pods or PODS
-    core(nodes, pods).show()
-    levels(options.rounds or 5).show()
-    processes(nodes, pods).show()
+    if not options.real:
+        core(nodes, pods).show()
+        levels(options.rounds or 5).show()
+    processes(nodes, pods, real=options.real).show()
     if not kube_scheduler():
         click.echo(WITHOUT)
 
@@ -69,18 +71,20 @@ def levels(rounds):
     return table
 
 
-def processes(nodes, pods):
-    """The same gangs of four by real processes on the sandbox."""
+def processes(nodes, pods, *, real=False):
+    """The same gangs of four by real processes."""
     table = Table(
-        f"{pods:,} pods in gangs of {SIZE}, {nodes:,} nodes, real processes on the sandbox",
+        f"{pods:,} pods in gangs of {SIZE}, {nodes:,} nodes, real processes on "
+        + ("a real API server" if real else "the sandbox"),
         ["scheduler", "bound", "pods/s", "CPU ms a pod", "peak MiB", "API server's CPU ms a pod"],
     )
     flag = "--feature-gates=" + ",".join(f"{gate}=true" for gate in TOPOLOGY)
+    served = ("--real", "--pod-groups", f"--api-server-flag={flag}") if real else ()
     objects = partial(documents, nodes, pods)
-    ours = asyncio.run(measured(objects(), ("berth", "scheduler", flag)))
+    ours = asyncio.run(measured(objects(), ("berth", "scheduler", flag), flags=served))
     table.add("Berth", *cells(ours))
     if program := kube_scheduler():
-        theirs = asyncio.run(measured(objects(), (program, flag)))
+        theirs = asyncio.run(measured(objects(), (program, flag), flags=served))
         table.add("kube-scheduler", *cells(theirs))
         table.add("  times", "", ratio(ours, theirs, "rate"), ratio(ours, theirs, "cpu_ms"), *[""] * 2)
     return table
