@@ -460,6 +460,21 @@ async def test_what_is_counted_of_placements(release, labels):
     assert ([0] * 4 if labels is None else [3, 2, 1, 2]) == counted
 
 
+@pytest.mark.parametrize("release", NEWER)
+async def test_room_is_made_for_more_than_min_count(release):
+    """A gang that needs one pod has victims for all three of its pods."""
+    cluster = crowded(release)
+    for i in range(3):
+        cluster.add_pod(f"low-{i}", cpu="1", node_name=f"n{i}")
+    cluster.add_group("g", 1, priority=10)
+    cluster.add_members("a", "b", "c", cpu="1", priority=10)
+    await cluster.run()
+
+    assert ["low-0", "low-1", "low-2"] == evicted(cluster)
+    await cluster.tick(15)
+    assert {"a", "b", "c"} <= cluster.bound.keys()
+
+
 @reports(
     "group-waits-for-victims",
     condition="of the PodGroup, at an attempt in that time: `ongoing preemption on nominated nodes`",

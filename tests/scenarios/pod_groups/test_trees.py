@@ -140,6 +140,57 @@ async def test_quorum(release):
     assert {"g0", "g1", "h0"} == set(cluster.bound)
 
 
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_tree_is_counted_by_its_type(release):
+    """Among the queue's entities, where it is and as it comes there: a tree with two pod groups is one."""
+    cluster = Trees(release)
+    cluster.add_node("n0", cpu="1")
+    cluster.add_tree("root", 2)
+    for name in ("g", "h"):
+        cluster.add_below(name, 1)
+        cluster.add_member(f"{name}0", group=name, cpu="2")
+    await cluster.run()
+    of_tree = {"queue": "backoff", "type": "compositepodgroup"}
+    failed = {"event": "ScheduleAttemptFailure", "queue": "backoff"}
+
+    assert 1 == cluster.metric("queued_entities", **of_tree)
+    assert 1 == cluster.metric("queue_incoming_entities_total", **failed, type="compositepodgroup")
+    assert 0 == cluster.metric("queue_incoming_entities_total", **failed, type="podgroup")
+
+
+async def test_a_tree_that_needs_fewer_groups():
+    """From 1.38 on minGroupCount may be lowered: a tree that is complete then is tried at once."""
+    cluster = Trees((1, 38))
+    cluster.add_node("n0")
+    cluster.add_tree("root", 2)
+    cluster.add_below("g", 1)
+    cluster.add_member("g0", group="g")
+    await cluster.run()
+    assert (QUORUM, {}) == (cluster.gate("g0"), cluster.bound)
+    cluster.add(tree("root", 1))
+    await cluster.run()
+
+    assert {"g0"} == set(cluster.bound)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+async def test_a_tree_with_a_pod_group_of_its_own_name(release):
+    """And another pod group that has a name of the tree's: each is what it is."""
+    cluster = Trees(release)
+    cluster.add_node("n0")
+    cluster.add_tree("g", 2)
+    for name in ("g", "h"):
+        cluster.add_below(name, 1, parent="g")
+    cluster.add_member("g0", group="g")
+    await cluster.run()
+    assert {} == cluster.bound
+    cluster.add_member("h0", group="h")
+    await cluster.run()
+
+    assert {"g0", "h0"} == set(cluster.bound)
+    assert cluster.tells("True", name="g")
+
+
 async def test_quorum_is_counted_as_it_changes(monkeypatch):
     """A hundred pods that go through the gate together have no group of their tree looked at."""
     cluster, looks = Trees((1, 37)), []

@@ -193,6 +193,21 @@ async def test_pods_whose_claim_gets_no_device(release, objects, text):
 
 
 @pytest.mark.parametrize("release", RELEASES)
+async def test_a_claim_of_all_nodes_does_not_hide_where_another_one_is(release):
+    """The group's claim is in use on every node, the pod's own has a device on the second node alone."""
+    own = PodResourceClaim("own", resource_claim_name="c1")
+    by_network = make_slice("s0", [device("a")])
+    made = cluster(release, group(BY_NAME, 1), allocated("c0", ("s0", "a"), reserved=("x",)), by_network)
+    made.add_node("n1")
+    made.add(make_slice("s1", [device("b")], node="n1"))
+    made.add(make_claim("c1"))
+    made.add_member("a", resource_claims=(BY_NAME, own), uid="a")
+    await made.run()
+
+    assert {"a": "n1"} == made.bound
+
+
+@pytest.mark.parametrize("release", RELEASES)
 async def test_pods_that_come_one_after_the_other_say_nothing(release):
     """A gang whose pods come within a second of each other costs no write of a condition."""
     made = cluster(release, group(BY_NAME, size=3))

@@ -96,7 +96,8 @@ class CountingMetrics:
     def pod_incoming(self, queue, event):
         self.incoming[queue, event] += 1
 
-    def group_incoming(self, queue, event, pods, *, moved):
+    def group_incoming(self, queue, event, kind, pods, *, moved):
+        del kind
         self.incoming[queue, event] += pods
         self.groups[queue, event] += moved
 

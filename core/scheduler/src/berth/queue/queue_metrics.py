@@ -31,10 +31,10 @@ class QueueMetrics:
         self._measurements.count(INCOMING, queue, event)
         self._entities[queue, event, "pod"] += 1
 
-    def group_incoming(self, queue: str, event: str, pods: int, *, moved: bool) -> None:
-        """Count the pods of a group that reached that queue, and the group where it `moved` there."""
+    def group_incoming(self, queue: str, event: str, kind: str, pods: int, *, moved: bool) -> None:
+        """Count the pods of a group that reached that queue, and by kind the group where it `moved` there."""
         self._measurements.count(INCOMING, queue, event, by=pods)
-        self._entities[queue, event, "podgroup"] += moved
+        self._entities[queue, event, kind] += moved
 
     def entities(self) -> dict[tuple[str, str, str], float]:
         """How many pods on their own, and how many groups, reached each queue, by queue, event and type."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from berth.framework.clock import Clock
 from berth.framework.cluster_event import FORCE_ACTIVATE, LABEL_SCHEDULE_ATTEMPT_FAILURE
+from berth.framework.mirrors.group_trees import kind_of
 from berth.framework.queueing.object_events import UnassignedPodEvents
 from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.objects.pods.pod import Pod
@@ -244,7 +245,8 @@ class SubQueues:
         """Count what reached a place."""
         if isinstance(record, QueuedGroupInfo):
             moved, record.place = record.place != place, place
-            self._metrics.group_incoming(place, event, len(record.members), moved=moved)
+            kind = kind_of(record.group_key)
+            self._metrics.group_incoming(place, event, kind, len(record.members), moved=moved)
         else:
             self._metrics.pod_incoming(place, event)
 
