@@ -7,7 +7,7 @@ from berth_queues.device_claims import CLAIMS, CLASSES, TEMPLATES, ClaimKey, Pod
 from berth_queues.groups import COSCHEDULING_GROUPS, COSCHEDULING_LABEL
 from berth_queues.queue_objects import QUEUES
 from berth_queues.status import statuses
-from berth_sdk import ObjectKey
+from berth_sdk import Code, ObjectKey, Reason
 from berth_sdk.testing import make_node, make_pod, running
 from tests.hostile.work import calls
 from tests.unit.queues.builders import evicted, refusal, uid
@@ -120,6 +120,16 @@ async def test_quota_borrowing_and_reclaim(teams):
 
     assert f"Queue a: its quota is used and nothing is left to borrow of {GPUS}: at most 0 of {GPUS}" == more
     assert ("n0", 2) == (node, len(victims))
+
+
+async def test_devices_that_are_all_in_use(teams):
+    """Where a node has none left, as many pods go as hold what is wanted, those of the queue that borrows."""
+    await teams.place(*(pod(f"p{i}", templates=["one"]) for i in range(3)), pod("none"))
+    none_left = Reason("cannot allocate all claims", Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    node, victims = await evicted(teams.host, pod("owner", namespace="b", templates=["one"]), none_left)
+
+    assert ("n0", 1) == (node, len(victims))
+    assert victims < {f"pod-a-p{i}" for i in range(3)}
 
 
 async def test_extended_resources_are_devices_of_their_class(teams):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from berth_queues.admission import refusal
 from berth_queues.budgets import Budgets
+from berth_queues.candidates import Candidates
 from berth_queues.cluster import Cluster
 from berth_queues.plan import Claimant, PlanState, Wanted
 from berth_queues.planner import Planner
@@ -130,7 +131,7 @@ class Hour:
             SYSTEM_CLUSTER_CRITICAL,
         )
         planner = Planner(state, reclaims=True)
-        plan = planner.plan(Claimant(pod.uid, pod.queue, 0, [Wanted(pod.uid, ONE)]), self.nodes)
+        plan = planner.plan(Claimant(pod.uid, pod.queue, 0, [Wanted(pod.uid, ONE)]), Candidates(self.nodes))
         if plan is None:
             return
         victims = {victim.uid for victim in plan.victims}

@@ -6,6 +6,7 @@ import msgspec
 
 from berth_queues import Queues
 from berth_queues.budgets import Budgets
+from berth_queues.candidates import Candidates
 from berth_queues.cluster import Cluster
 from berth_queues.plan import Claimant, PlanState, Wanted
 from berth_queues.planner import Planner
@@ -46,7 +47,7 @@ def planned(cluster, nodes, size):
     books = (cluster.ledger, cluster.promises, Budgets(), cluster.groups, cluster.devices, entitled)
     planner = Planner(PlanState(*books, SYSTEM_CLUSTER_CRITICAL), reclaims=True)
     wanted = [Wanted(f"w{i}", {"cpu": CORES * 1000, "pods": 1}) for i in range(size)]
-    return planner.plan(Claimant("gang", queue_name("owner"), 0, wanted), nodes)
+    return planner.plan(Claimant("gang", queue_name("owner"), 0, wanted), Candidates(nodes))
 
 
 def hinted(size):

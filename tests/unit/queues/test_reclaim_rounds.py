@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth_queues.budgets import Budgets
+from berth_queues.candidates import Candidates
 from berth_queues.cluster import Cluster
 from berth_queues.plan import Claimant, PlanState, Wanted
 from berth_queues.planner import Planner
@@ -102,7 +103,7 @@ class Day:
             )
             planner = Planner(state, reclaims=True)
             wanted = [Wanted(uid, {"cpu": cores, "pods": 1})]
-            plan = planner.plan(Claimant(uid, queue_name(team), 0, wanted), self.nodes)
+            plan = planner.plan(Claimant(uid, queue_name(team), 0, wanted), Candidates(self.nodes))
             if plan is not None and (plan.victims or fills):
                 self._carry_out(uid, plan, entitled)
         return len(self.evictions) > before

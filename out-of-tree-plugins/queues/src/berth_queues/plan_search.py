@@ -18,6 +18,7 @@ from heapq import heapify, heappop, heappush
 from itertools import groupby, islice
 
 from berth_queues.amounts import Amounts
+from berth_queues.candidates import Candidates
 from berth_queues.groups import GroupKey
 from berth_queues.ledger import Holding
 from berth_queues.plan import Claimant, Plan, PlanState, Wanted
@@ -37,7 +38,7 @@ class Search:
 
     state: PlanState
     claimant: Claimant
-    nodes: Sequence[Node]
+    candidates: Candidates
     evicted_before: Collection[str]
     own: bool
     others: bool
@@ -56,7 +57,7 @@ class Search:
         self.order = self._victims()
         if not self.order and not self.leaving:
             return None
-        self.places = {node.name: self._room(node) for node in self.nodes}
+        self.places = {node.name: self._room(node) for node in self.candidates.nodes}
         self.protected = self.state.budgets.protected(self.order)
         self.order.sort(key=lambda each: each.uid in self.protected)
         self.rank = {each.uid: index for index, each in enumerate(self.order)}
@@ -118,6 +119,9 @@ class Search:
             for name in self.asked
             if name in self.of_nodes or name in node.status.allocatable
         }
+        if node.name in self.candidates.without_devices:
+            # Slices say how many there are; all that is known here is that none is left.
+            free |= dict.fromkeys(self.asked.keys() - free.keys(), 0)
         room = PlannedNode(node.name, free)
         for requests in self.going.get(node.name, ()):
             room.add(requests)

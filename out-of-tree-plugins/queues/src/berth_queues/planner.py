@@ -8,12 +8,12 @@ The first of these that makes room:
     a pod in no queue  less important pods in no queue
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from berth_queues.candidates import Candidates
 from berth_queues.plan import Claimant, Plan, PlanState
 from berth_queues.plan_search import Search
-from berth_sdk import Node
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Planner:
     state: PlanState
     reclaims: bool
 
-    def plan(self, claimant: Claimant, nodes: Sequence[Node], leaving: Collection[str] = ()) -> Plan | None:
+    def plan(self, claimant: Claimant, candidates: Candidates, leaving: Collection[str] = ()) -> Plan | None:
         """Return the plan that costs least where pods may go to these nodes, None if there is none.
 
         Pods that are `leaving`, by UID, count as gone: they were evicted for the claimant before.
@@ -32,7 +32,7 @@ class Planner:
         with self.state.ledger.registry.simulated():
             for own, others in ways:
                 with self.state.ledger.registry.simulated():
-                    plan = Search(self.state, claimant, nodes, leaving, own=own, others=others).run()
+                    plan = Search(self.state, claimant, candidates, leaving, own=own, others=others).run()
                 if plan is not None:
                     return plan
         return None

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from berth_queues.admission import is_refusal, refusal
+from berth_queues.admission import refusal
 from berth_queues.amounts import add
 from berth_queues.budgets import BUDGETS, Budgets
+from berth_queues.candidates import Candidates
 from berth_queues.cluster import Cluster
 from berth_queues.device_claims import devices_asked
 from berth_queues.groups import POD_GROUPS, GroupKey, PodFacts, facts_of
@@ -55,14 +56,6 @@ NO_ROOM = Status(Code.UNSCHEDULABLE, ("no node where evicting pods that queues l
 PAUSED = Status(
     Code.UNSCHEDULABLE, ("pods were evicted for the pod in vain: it has to wait before others are",)
 )
-_OF_RESOURCES = (
-    "Insufficient ",
-    "Too many pods",
-    # Of gpu-share, whose shares are requests of a resource, too.
-    "node(s) had no GPU with enough left for the share",
-    "node(s) had too few unused GPUs",
-)
-
 log = logging.getLogger(__name__)
 
 
@@ -161,7 +154,7 @@ class Queues(Plugin):
         if before is not None and key != pod.uid and (planned := self._as_planned(pod, before)):
             promises.by_key[key] = before
             return planned
-        found = self._planned(key, pod, before, _candidates(nodes, verdicts))
+        found = self._planned(key, pod, before, Candidates.of(nodes, verdicts))
         return self._nominated(pod, found) if isinstance(found, Promise) else found
 
     def pod_group_post_filter(
@@ -174,7 +167,7 @@ class Queues(Plugin):
         before = promises.take(key)
         if facts.never_preempts:
             return NEVER
-        found = self._planned(key, pod, before, _candidates(nodes, verdicts))
+        found = self._planned(key, pod, before, Candidates.of(nodes, verdicts))
         if not isinstance(found, Promise):
             return found
         victims = tuple(sorted(found.staying))
@@ -331,7 +324,7 @@ class Queues(Plugin):
         return Nomination(promise.places[pod.uid].node_name, tuple(promise.staying) if again else ())
 
     def _planned(
-        self, key: Hashable, pod: Pod, before: Promise | None, candidates: Sequence[Node]
+        self, key: Hashable, pod: Pod, before: Promise | None, candidates: Candidates
     ) -> Promise | Status:
         """Return the best plan for the pod and those of its group that go with it, or why there is none."""
         promises, claimant = self.cluster.promises, self._claimant(key, pod)
@@ -388,17 +381,3 @@ class Queues(Plugin):
         roots = {self.cluster.registry.root_of(queue) for key, queue in before.items() if key not in held}
         if worth := self.hints.worth(roots):
             self.requeue.pods(sorted(worth), "places that pods were evicted for were not taken")
-
-
-def _candidates(nodes: Nodes, verdicts: Verdicts) -> list[Node]:
-    """Return the nodes where room may be made: turned down for a quota, or for resources that pods use."""
-    helps = [True, *(_may_be_helped(reason) for reason in verdicts.reasons)]
-    codes = verdicts.codes.tolist()
-    return [node for index, node in enumerate(nodes) if helps[codes[index]]]
-
-
-def _may_be_helped(reason: Reason) -> bool:
-    if is_refusal(reason.text):
-        return True
-    of_resources = all(part.startswith(_OF_RESOURCES) for part in reason.text.split("; "))
-    return reason.code is Code.UNSCHEDULABLE and of_resources

@@ -351,6 +351,18 @@ class GroupReleasePlugin(Plugin):
         """
 
 
+class ProposalExtensions(PreFilterPlugin):
+    """A pre-filter whose state follows what pods keep from others after they are gone, such as claims.
+
+    Asked about evictions that a plugin proposes, which it may carry out because it knows that others let go
+    of what the pods held. kube-scheduler's own preemption leaves claims as they are.
+    """
+
+    @abstractmethod
+    def follow_release(self, state: CycleState, pod: Pod, gone: Sequence[Pod]) -> None:
+        """Update `state`, a simulated one, as if these pods and what is kept for them alone were gone."""
+
+
 class GroupTrial(Protocol):
     """Simulated eviction and restoration of placed pods for a pod group. Source: KEP-5710."""
 

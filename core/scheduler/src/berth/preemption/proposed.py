@@ -11,6 +11,7 @@ import numpy as np
 from berth.evaluation.nominated_rows import NominatedRows
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Diagnosis
+from berth.framework.interface import ProposalExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import SUCCESS, PluginError, Status, failed
 from berth.objects.pods.pod import Pod
@@ -62,6 +63,9 @@ async def fits_without(
             for other, uid in on_other_nodes:
                 if uid in nodes.pods[other]:
                     _follow(trial, nodes, other, [nodes.pods[other][uid]])
+        others = [victim for victim in victims if victim.node_name != node_name]
+        releasing = [plugin for plugin in plugins if isinstance(plugin, ProposalExtensions)]
+        trial.release(releasing, [info.pod for info in here] + others)
         diagnosis = Diagnosis([node_name])
         fits = (await trial.fits(ONE_ROW, diagnosis))[0]
     except PluginError as error:

@@ -19,10 +19,11 @@ from berth.evaluation.points.filtering import run_filters
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
-from berth.framework.interface import FilterPlugin, PreFilterExtensions
+from berth.framework.interface import FilterPlugin, PreFilterExtensions, ProposalExtensions
 from berth.framework.runtime import Framework
 from berth.framework.status import PluginError
 from berth.objects.pods.host_ports import HostPort
+from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Ints, Mask, Rows
 from berth.snapshot.on_demand import OnDemand
 from berth.snapshot.pod_info import PodInfo
@@ -193,6 +194,12 @@ class PreemptionTrial:
             status = follow(self._state, self._attempt.pod, info, node)
             if not status.ok:
                 raise PluginError(status.message)
+
+    def release(self, plugins: Iterable[ProposalExtensions], gone: Sequence[Pod]) -> None:
+        """Let plugins know that these pods and what is kept for them alone are gone."""
+        for plugin in plugins:
+            if plugin.name not in self._state.skip_filter:
+                plugin.follow_release(self._state, self._attempt.pod, gone)
 
     def _tell(self, state: CycleState, sign: int, pods: Iterable[tuple[int, PodInfo]]) -> None:
         """Let plugins know of pods that come (1) to rows of the table, or go (-1)."""

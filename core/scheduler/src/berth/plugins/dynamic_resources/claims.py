@@ -7,7 +7,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go Pre
 foreachPodResourceClaim; k8s.io/dynamic-resource-allocation/resourceclaim (Kubernetes v1.36); KEP-5729.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import msgspec
@@ -167,3 +168,11 @@ def _owned(claim: ResourceClaim, pod: Pod, group: GroupKey | None) -> bool:
             of_group = owner.kind == "PodGroup" and owner.api_version.startswith(f"{SCHEDULING}/")
             return owner.uid == pod.uid or (of_group and group is not None and owner.name == group.name)
     return False
+
+
+def reserved_for_alone(claims: Iterable[ResourceClaim], users: AbstractSet[str]) -> Iterator[str]:
+    """Yield the keys of allocated claims that these have, by UID, and no others."""
+    for claim in claims:
+        reserved_for = claim.status.reserved_for
+        if claim.allocation is not None and reserved_for and all(each.uid in users for each in reserved_for):
+            yield claim.key

@@ -108,6 +108,12 @@ class DeviceQuery:
             search.answers.prefers for search in self.pod_searches
         )
 
+    def with_supply(self, supply: Supply) -> "DeviceQuery":
+        """Return the same question about a simulated supply; its answers are not shared."""
+        return DeviceQuery(
+            self.pod, self.allocated, self.asks, self.extended, supply, KnownAnswers(), self.terms
+        )
+
     async def codes_found(self, nodes: Snapshot, meter: CycleMeter) -> ReasonCodes:
         """The same as `codes` where devices have to be found.
 

@@ -1,9 +1,7 @@
 """The plugin itself: its extension points, wired to claims, filtering and binding."""
 
-from collections.abc import Hashable
-from functools import lru_cache
-
-import numpy as np
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from berth.config.plugin_args import DynamicResourcesArgs
 from berth.framework.attempts.cycle_state import CycleState
@@ -25,9 +23,9 @@ from berth.framework.interface import (
     PostFilterResult,
     PreBindPlugin,
     PreEnqueuePlugin,
-    PreFilterPlugin,
     PreFilterResult,
     PreFlightResult,
+    ProposalExtensions,
     ReasonCodes,
     ReservePlugin,
     RowForm,
@@ -49,7 +47,13 @@ from berth.plugins.dynamic_resources.asking import ClaimAsk, ClassMissingError, 
 from berth.plugins.dynamic_resources.binding import ClaimBinder, Held
 from berth.plugins.dynamic_resources.binding_conditions import DeviceBindingError, given_up
 from berth.plugins.dynamic_resources.capacity import CapacityRules
-from berth.plugins.dynamic_resources.claims import ClaimUsers, PodClaims, UnresolvedClaimError, pod_consumer
+from berth.plugins.dynamic_resources.claims import (
+    ClaimUsers,
+    PodClaims,
+    UnresolvedClaimError,
+    pod_consumer,
+    reserved_for_alone,
+)
 from berth.plugins.dynamic_resources.extended_resources import (
     MadeClaims,
     backed_by_devices,
@@ -58,6 +62,7 @@ from berth.plugins.dynamic_resources.extended_resources import (
 from berth.plugins.dynamic_resources.filtering import Allocated, DeviceQuery, preference_of
 from berth.plugins.dynamic_resources.hints import DeviceHints
 from berth.plugins.dynamic_resources.inventory import Inventory
+from berth.plugins.dynamic_resources.no_preferences import no_preference, no_preferences, nothing
 from berth.plugins.dynamic_resources.pod_devices import NO_DEVICES, PodDevices
 from berth.plugins.dynamic_resources.releasing import ClaimReleaser
 from berth.plugins.dynamic_resources.searching import NodeAllocation, SearchTerms
@@ -65,7 +70,6 @@ from berth.plugins.dynamic_resources.supply import Features, Supply
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.plugins.in_tree import InTreePlugin, all_pass
 from berth.plugins.pod_group_lookup import in_trial
-from berth.snapshot.columns.growing import Rows
 from berth.snapshot.node_matching import check_term
 from berth.snapshot.snapshot import Snapshot
 
@@ -75,7 +79,7 @@ NOTHING_NEW = "no new claims to deallocate"
 class DynamicResources(
     InTreePlugin,
     PreEnqueuePlugin,
-    PreFilterPlugin,
+    ProposalExtensions,
     FilterPlugin,
     PostFilterPlugin,
     GroupReleasePlugin,
@@ -248,6 +252,20 @@ class DynamicResources(
         assert question is not None, "only a question gives codes"
         return question.statuses[code - 1].from_plugin(self.name)
 
+    def follow_release(self, state: CycleState, pod: Pod, gone: Sequence[Pod]) -> None:
+        """Search among the devices of claims, too, that are reserved for these pods alone.
+
+        Cost: O(claims + devices in use).
+        """
+        del pod
+        devices: PodDevices = state.get(PodDevices, NO_DEVICES)
+        if devices.question is None or not devices.question.searches:
+            return
+        freed = list(reserved_for_alone(self._claims, {each.uid for each in gone}))
+        if freed:
+            supply = Supply(self._supply.inventory, self._supply.usage.without(freed), self._features)
+            state.write(PodDevices, replace(devices, question=devices.question.with_supply(supply)))
+
     async def post_filter(self, state: CycleState, pod: Pod, diagnosis: Diagnosis) -> PostFilterResult:
         """Give up devices that keep the pod from other nodes."""
         devices: PodDevices | None = state.get(PodDevices)
@@ -276,7 +294,7 @@ class DynamicResources(
     def score_by_row(self, state: CycleState, pod: Pod, nodes: Snapshot) -> RowForm[Scores]:
         """The same for rows; there is no such form of preferences."""
         del pod, nodes
-        return NO_ROW_FORM if self._prefers(state) else RowForm(_no_preference, _no_preferences)
+        return NO_ROW_FORM if self._prefers(state) else RowForm(no_preference, no_preferences)
 
     def _prefers(self, state: CycleState) -> bool:
         devices: PodDevices = state.get(PodDevices, NO_DEVICES)
@@ -374,20 +392,3 @@ def _capacity_rules(handle: Handle) -> CapacityRules:
         steps_keep_their_form=rules.steps_keep_their_form,
         fractional=handle.feature_enabled("DRAFractionalCapacityRange"),
     )
-
-
-@lru_cache(maxsize=64)
-def nothing(n: int) -> Scores:
-    """No preference for any of so many nodes: one read-only array for each size."""
-    scores = np.zeros(n, dtype=np.int64)
-    scores.flags.writeable = False
-    return scores
-
-
-def _no_preference(row: int) -> int:
-    del row
-    return 0
-
-
-def _no_preferences(rows: Rows) -> Scores:
-    return nothing(rows.size)

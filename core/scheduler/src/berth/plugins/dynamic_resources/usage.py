@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go (Ku
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from collections.abc import Set as AbstractSet
+from copy import copy
 
 from berth.framework.mirrors.claim_tracker import ChangedClaim, ClaimTracker
 from berth.objects.devices.resource_claims import DeviceResult, ResourceClaim
@@ -36,6 +37,20 @@ class DeviceUsage:
         """The use of the devices that were touched since the last time, as it was then."""
         self._read(_everything(claims))
         self._before.clear()
+
+    def without(self, claims: Iterable[str]) -> "DeviceUsage":
+        """Return the use once these stored claims, by key, have no devices. Cost: O(devices in use)."""
+        other = copy(self)
+        other._part()  # noqa: SLF001 - the same class
+        for key in claims:
+            other._replace(ChangedClaim(key, in_flight=False), ())
+        return other
+
+    def _part(self) -> None:
+        """Share no table with what this is a copy of."""
+        self._held, self._before = dict(self._held), {}
+        self.holders = self.holders.copy()
+        self.consumed = {device: taken.copy() for device, taken in self.consumed.items()}
 
     def refresh(self) -> AbstractSet[DeviceId]:
         """Take in what changed since the last time; returns the devices whose use is another one now.
