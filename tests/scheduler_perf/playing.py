@@ -143,6 +143,7 @@ async def _create_pods(play, index, operation):
     if before:
         await play.cluster.stop_scheduler()
         await batch.create()
+        await play.wait(namespace, batch.count, stage="Claimed")
     if operation["collectMetrics"]:
         await play.collect([namespace], name=namespace)
     if before:

@@ -38,10 +38,11 @@ class Condition(msgspec.Struct, gc=False):
     type: str
 
 
-class Status(msgspec.Struct, gc=False):
-    """A pod's conditions."""
+class Status(msgspec.Struct, rename="camel", gc=False):
+    """A pod's conditions, and the claims that were made for it."""
 
     conditions: list[Condition] = []
+    resource_claim_statuses: list[dict] = []
 
 
 class SeenPod(msgspec.Struct):
@@ -60,6 +61,12 @@ class SeenPod(msgspec.Struct):
     def attempted(self):
         """Whether it has been tried."""
         return any(condition.type == "PodScheduled" for condition in self.status.conditions)
+
+    @property
+    def claimed(self):
+        """Whether all the claims that it gets from templates are made."""
+        templates = [c for c in self.spec.resource_claims if "resourceClaimTemplateName" in c]
+        return len(self.status.resource_claim_statuses) >= len(templates)
 
     def has(self, labels):
         """Whether it has these labels."""
@@ -114,7 +121,7 @@ class PodWatch:
         return [pod for pod in self.pods[namespace].values() if pod.has(labels)]
 
     async def wait(self, namespace, count, *, check, timeout_seconds, labels=None, stage="Scheduled"):
-        """Wait until so many pods of a namespace have been scheduled, or attempted.
+        """Wait until so many pods of a namespace have been scheduled, attempted, or claimed.
 
         Raises: PerfError where it takes too long; what `check`, which is called at each look, raises.
         """
@@ -138,5 +145,7 @@ class PodWatch:
         return [
             pod
             for pod in self.selected(namespace, labels)
-            if pod.scheduled or (stage == "Attempted" and pod.attempted)
+            if pod.scheduled
+            or (stage == "Attempted" and pod.attempted)
+            or (stage == "Claimed" and pod.claimed)
         ]

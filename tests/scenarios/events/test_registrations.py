@@ -249,5 +249,5 @@ async def test_1_10_11_gating_knows_a_plugins_events_over_all_profiles():
     node, claim = ClusterEvent(On.NODE, Do.DELETE), ClusterEvent(On.PERSISTENT_VOLUME_CLAIM, Do.ADD)
     cluster = Cluster(profiles={PROFILE: [Restricts("R", node)], "other": [Restricts("Q", claim)]})
 
-    assert (node,) == cluster.queue._strategies.events_of("R")
-    assert (claim,) == cluster.queue._strategies.events_of("Q")
+    assert (node,) == cluster.queue._strategies.gate_events_of("R")
+    assert (claim,) == cluster.queue._strategies.gate_events_of("Q")

@@ -60,11 +60,12 @@ class Rejector(FilterPlugin, EnqueueExtensions):
 
 
 class Gates(PreEnqueuePlugin, EnqueueExtensions):
-    """SchedulingGates in short; `asked` counts."""
+    """SchedulingGates in short; `asked` counts, and events that are in `later` open no gate."""
 
-    def __init__(self, name="Gates", events=(GATES_GONE,), hint=None):
+    def __init__(self, name="Gates", events=(GATES_GONE,), hint=None, later=()):
         self._name = name
         self._events = events
+        self._later = later
         self._hint = hint
         self.asked = 0
 
@@ -78,7 +79,7 @@ class Gates(PreEnqueuePlugin, EnqueueExtensions):
         return unresolvable("gated") if self.name in gates else SUCCESS
 
     def events_to_register(self):
-        return [ClusterEventWithHint(event, self._hint) for event in self._events]
+        return [ClusterEventWithHint(event, self._hint, event not in self._later) for event in self._events]
 
 
 @dataclass

@@ -41,6 +41,19 @@ def test_a_gated_pod_waits_in_the_pool():
     assert not bench.queue.ready()
 
 
+def test_events_that_cannot_open_a_gate_pass_over_it():
+    """A gated pod is not asked about an event that its plugin registers for pods that it rejects later."""
+    gate = Gates(events=(GATES_GONE, NODE_ADD), later=(NODE_ADD,))
+    bench = a_bench([gate])
+    pod = bench.add(gates=["Gates"])
+    bench.queue.move_all(NODE_ADD, None, None)
+    passed_over = gate.asked
+    bench.queue.move_all(GATES_GONE, None, None)
+
+    assert (1, 2) == (passed_over, gate.asked)
+    assert bench.where(pod) == "pool"
+
+
 def test_the_gating_plugin_is_asked_first():
     """2.6.1: the plugin that gated the pod runs first, and its answer is enough while it says no."""
     one, other = Gates("One"), Gates("Other")

@@ -10,7 +10,7 @@ from berth.config.plugin_args import DynamicResourcesArgs
 from berth.config.releases.rules import RULES
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.diagnosis import Diagnosis
-from berth.framework.cluster_event import QueueingHint
+from berth.framework.cluster_event import EventResource, QueueingHint
 from berth.framework.status import Code
 from berth.objects.pods.pod_spec import Container, PodResourceClaim, Resources
 from berth.plugins.dynamic_resources import DynamicResources
@@ -19,6 +19,7 @@ from berth.plugins.dynamic_resources.hints import (
     concerned_by_deletion,
     concerned_by_pod,
 )
+from berth.queue.requeueing.hints import build_hint_map
 from berth.telemetry.metrics.registry import SchedulerMetrics
 from berth.testing.builders import make_node, make_pod
 from berth.testing.clusters import table
@@ -101,6 +102,13 @@ def test_pre_enqueue_resolves_claims(pod, claims, text):
 
     assert text == status.message
     assert status.code is (Code.UNSCHEDULABLE_AND_UNRESOLVABLE if text else Code.SUCCESS)
+
+
+def test_what_opens_the_gate():
+    """Only claims and what was made for the pod: no slice has thousands of gated pods looked at."""
+    events = build_hint_map([Cluster().plugin]).gate_events_of("DynamicResources")
+
+    assert {EventResource.RESOURCE_CLAIM, EventResource.POD} == {event.resource for event in events}
 
 
 def test_pre_enqueue_and_deleted_claims():

@@ -168,10 +168,15 @@ class ConcernedPods(NamedTuple):
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
-    """A registration; without a hint function the answer is always QUEUE."""
+    """A registration; without a hint function the answer is always QUEUE.
+
+    `opens_gate` says whether the event may change what the plugin's PreEnqueue answers; otherwise the pods
+    that it gates are passed over.
+    """
 
     event: ClusterEvent
     hint: QueueingHintFn | None = None
+    opens_gate: bool = True
 
 
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")

@@ -38,7 +38,7 @@ class Gating:
     def __init__(
         self,
         profiles: Mapping[str, QueueProfile],
-        events_of: Callable[[str], tuple[ClusterEvent, ...]],
+        gate_events_of: Callable[[str], tuple[ClusterEvent, ...]],
         clock: Clock,
         metrics: QueueMetrics,
         *,
@@ -47,7 +47,7 @@ class Gating:
         recently: RecentlyGated,
     ) -> None:
         self._profiles = profiles
-        self._events_of = events_of
+        self._gate_events_of = gate_events_of
         self._clock = clock
         self._metrics = metrics
         self._ask = ask
@@ -170,7 +170,7 @@ class Gating:
             self._metrics.rejected_pods(plugin, record.pod.spec.scheduler_name, 1)
         record.unschedulable_plugins.add(plugin)
         record.gating_plugin, record.gating_message = plugin, status.message[:MAX_MESSAGE]
-        record.gating_plugin_events = self._events_of(plugin)
+        record.gating_plugin_events = self._gate_events_of(plugin)
         record.gates_passed = frozenset()
         self._recently.note(record)
 

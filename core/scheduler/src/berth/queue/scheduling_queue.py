@@ -178,7 +178,7 @@ class SchedulingQueue(QueueContents):
     def _new_gating(self, profiles: Mapping[str, QueueProfile]) -> Gating:
         return Gating(
             profiles,
-            self._strategies.events_of,
+            self._strategies.gate_events_of,
             self._clock,
             self._metrics,
             ask=self._async_pre_enqueue.ask,

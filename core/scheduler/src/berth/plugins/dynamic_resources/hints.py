@@ -38,21 +38,24 @@ class DeviceHints:
         self._claims = claims
 
     def registrations(self) -> list[ClusterEventWithHint]:
-        """The events with their hints."""
+        """The events with their hints.
+
+        Claims that are not there yet gate a pod: what nodes and drivers offer does not matter to it.
+        """
         generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
         return [
-            ClusterEventWithHint(ClusterEvent(EventResource.NODE, NODES)),
+            _of_supply(ClusterEvent(EventResource.NODE, NODES)),
             ClusterEventWithHint(
                 ClusterEvent(EventResource.RESOURCE_CLAIM, ADD_OR_UPDATE),
                 NarrowHint(self.after_claim_change, concerned_by_change),
             ),
             ClusterEventWithHint(CLAIM_DELETED, NarrowHint(after_claim_deletion, concerned_by_deletion)),
-            ClusterEventWithHint(POD_GONE, NarrowHint(after_pod_gone, concerned_by_pod)),
+            _of_supply(POD_GONE, NarrowHint(after_pod_gone, concerned_by_pod)),
             ClusterEventWithHint(ClusterEvent(EventResource.POD, generated), self.after_claims_generated),
-            ClusterEventWithHint(ClusterEvent(EventResource.DEVICE_CLASS, ADD_OR_UPDATE)),
-            ClusterEventWithHint(CLASS_DELETED, after_class_deletion),
-            ClusterEventWithHint(ClusterEvent(EventResource.RESOURCE_SLICE, ADD_OR_UPDATE)),
-            ClusterEventWithHint(SLICE_DELETED),
+            _of_supply(ClusterEvent(EventResource.DEVICE_CLASS, ADD_OR_UPDATE)),
+            _of_supply(CLASS_DELETED, after_class_deletion),
+            _of_supply(ClusterEvent(EventResource.RESOURCE_SLICE, ADD_OR_UPDATE)),
+            _of_supply(SLICE_DELETED),
         ]
 
     def after_claim_change(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
@@ -76,6 +79,9 @@ class DeviceHints:
         del old
         after = expected(Pod, new)
         return queue_if(is_own(pod, after) and self._claims.resolvable(after))
+
+
+_of_supply = partial(ClusterEventWithHint, opens_gate=False)
 
 
 def concerned_by_change(old: Any, new: Any) -> ConcernedPods | None:

@@ -5,6 +5,7 @@ Source: pkg/scheduler/scheduler.go buildQueueingHintMap (Kubernetes v1.36).
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from berth.framework.cluster_event import (
@@ -33,7 +34,7 @@ EXTENDER = "Extender"
 
 REJECTING_POINTS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
 
-NODE_TAINT = ClusterEventWithHint(ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT))
+NODE_TAINT = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 
 EVERYTHING = tuple(
     ClusterEventWithHint(ClusterEvent(resource, ActionType.ALL))
@@ -73,14 +74,16 @@ def always_queue(pod: Pod, old: Any, new: Any) -> QueueingHint:
 class HintMap:
     """One profile's registrations: event -> (plugin, hint) pairs, in the order of the plugins."""
 
-    __slots__ = ("_apart", "_events", "_latest", "_matching", "registrations")
+    __slots__ = ("_apart", "_events", "_gates", "_latest", "_matching", "registrations")
 
     def __init__(
         self,
         registrations: Mapping[ClusterEvent, list[tuple[str, QueueingHintFn]]],
         apart: Iterable[str] = (),
+        gates: Mapping[str, tuple[ClusterEvent, ...]] = MappingProxyType({}),
     ) -> None:
         self.registrations = registrations
+        self._gates = gates
         self._apart = frozenset(apart)
         self._matching: dict[ClusterEvent, Matching] = {}
         self._events: dict[str, tuple[ClusterEvent, ...]] = {}
@@ -119,6 +122,10 @@ class HintMap:
             found = self._events[plugin] = tuple(named)
         return found
 
+    def gate_events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """Those of a plugin's events that may change what its PreEnqueue answers."""
+        return self._gates.get(plugin, ())
+
     def awaited_by(self, plugin: str) -> Iterator[ClusterEvent]:
         """The events that may help pods that a plugin rejected.
 
@@ -148,6 +155,7 @@ def build_hint_map(
     registrations: dict[ClusterEvent, list[tuple[str, QueueingHintFn]]] = {}
     failures: list[str] = []
     apart: list[str] = []
+    gates: dict[str, tuple[ClusterEvent, ...]] = {}
     if extenders:
         _register(registrations, EXTENDER, full)
     for plugin in plugins:
@@ -158,11 +166,13 @@ def build_hint_map(
         except Exception as error:  # noqa: BLE001 - whatever a plugin raises is reported together with the rest
             failures.append(f"registering events of plugin {plugin.name}: {error}")
         else:
+            wanted = _with_taints(tuple(wanted))
             _register(registrations, plugin.name, wanted)
+            gates[plugin.name] = tuple(each.event for each in wanted if each.opens_gate)
             apart += [] if plugin.in_process else [plugin.name]
     if failures:
         raise EventRegistrationError("\n".join(failures))
-    return HintMap(registrations, apart)
+    return HintMap(registrations, apart, gates)
 
 
 def _register(
@@ -170,7 +180,7 @@ def _register(
     plugin: str,
     wanted: Iterable[ClusterEventWithHint],
 ) -> None:
-    for registration in _with_taints(tuple(wanted)):
+    for registration in wanted:
         pairs = registrations.setdefault(registration.event, [])
         pairs.append((plugin, registration.hint or always_queue))
 
@@ -180,10 +190,12 @@ def _with_taints(wanted: tuple[ClusterEventWithHint, ...]) -> tuple[ClusterEvent
 
     A node that was turned down for its taint never reached the plugin, so it may fit once the taint goes.
     """
-    node_actions = [w.event.action for w in wanted if w.event.resource == EventResource.NODE]
-    adds = any(action & ActionType.ADD for action in node_actions)
-    taints = any(action & ActionType.UPDATE_NODE_TAINT for action in node_actions)
-    return (*wanted, NODE_TAINT) if adds and not taints else wanted
+    of_nodes = [each for each in wanted if each.event.resource == EventResource.NODE]
+    adds = [each for each in of_nodes if each.event.action & ActionType.ADD]
+    if not adds or any(each.event.action & ActionType.UPDATE_NODE_TAINT for each in of_nodes):
+        return wanted
+    opens = any(each.opens_gate for each in adds)
+    return (*wanted, ClusterEventWithHint(NODE_TAINT, opens_gate=opens))
 
 
 def wanted_actions(hint_maps: Iterable[HintMap], *, generic_workload: bool = False) -> dict[str, ActionType]:

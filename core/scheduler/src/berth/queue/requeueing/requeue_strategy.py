@@ -39,9 +39,9 @@ class RequeueStrategies:
         self._clock = clock
         self._metrics = metrics
 
-    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        """The events that a plugin is registered for in any profile."""
-        return tuple(event for p in self._profiles.values() for event in p.hints.events_of(plugin))
+    def gate_events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
+        """The events that may have a plugin's PreEnqueue answer otherwise, in any profile."""
+        return tuple(event for p in self._profiles.values() for event in p.hints.gate_events_of(plugin))
 
     def of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile waits for the event."""
