@@ -4,7 +4,7 @@ import pytest
 
 from berth_queues import Queues
 from berth_queues.device_claims import CLAIMS, CLASSES, TEMPLATES, ClaimKey, PodDevices
-from berth_queues.groups import COSCHEDULING_GROUPS, COSCHEDULING_LABEL
+from berth_queues.groups import COSCHEDULING_GROUPS, COSCHEDULING_LABEL, POD_GROUPS
 from berth_queues.queue_objects import QUEUES
 from berth_queues.status import statuses
 from berth_sdk import Code, ObjectKey, Reason
@@ -12,7 +12,7 @@ from berth_sdk.testing import make_node, make_pod, running
 from tests.hostile.work import calls
 from tests.unit.queues.builders import evicted, refusal, uid
 
-KINDS = ("Queue", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
+KINDS = ("Queue", "PodGroup", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
 GPU, MIG = "gpu.example.com", "mig.example.com"
 GPUS, MIGS = (f"{name}.deviceclass.resource.k8s.io/devices" for name in (GPU, MIG))
 EXTENDED = "example.com/gpu"
@@ -50,12 +50,13 @@ class Teams:
         self.host, self.plugin = host, plugin
 
     def put(self, kind, name, document):
-        namespaces = ("a", "b") if kind in {CLAIMS, TEMPLATES} else ("",)
+        namespaces = ("a", "b") if kind in {CLAIMS, TEMPLATES, POD_GROUPS} else ("",)
         for namespace in namespaces:
             self.host.cluster.put_object(self._key(kind, name, namespace), document)
 
     def remove(self, kind, name):
-        self.host.cluster.remove_object(self._key(kind, name, ""))
+        for namespace in ("a", "b") if kind is POD_GROUPS else ("",):
+            self.host.cluster.remove_object(self._key(kind, name, namespace))
 
     @staticmethod
     def _key(kind, name, namespace):
@@ -206,6 +207,44 @@ async def test_a_gang_that_shares_a_claim_counts_it_once():
 
         assert await refusal(host, shared) is None
         assert "for 3 pods of a group together: at most 2" in await refusal(host, own)
+
+
+def member(name, **fields):
+    """A pod of the PodGroup `gang`, whose claim `c0` the group has, too."""
+    made = pod(name, **fields)
+    made["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+    return made
+
+
+def group_of(minimum, *claims):
+    entries = [{"name": name, "resourceClaimTemplateName": of} for name, of in claims]
+    return {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}, "resourceClaims": entries}}
+
+
+async def test_a_claim_of_a_pod_group_counts_once(teams):
+    """Its pods have one claim of a template: it counts with the first of them, and after it with the next."""
+    await teams.place(member("p", templates=["one"]), member("q", templates=["one", "two"]))
+    assert 4 == teams.used()[GPUS]
+
+    teams.put(POD_GROUPS, "gang", group_of(2, ("c0", "one"), ("c1", "one")))
+    await teams.host.update()
+    assert 3 == teams.used()[GPUS]
+    teams.host.cluster.remove_pod(uid(member("p")))
+    await teams.host.update()
+    assert 3 == teams.used()[GPUS]
+    teams.remove(POD_GROUPS, "gang")
+    await teams.host.update()
+    assert 3 == teams.used()[GPUS]
+
+
+async def test_a_gang_with_a_claim_of_its_group(teams):
+    """All pods that have to find a place together want the group's devices once, and their own each."""
+    teams.put(POD_GROUPS, "gang", group_of(3, ("c0", "two")))
+    await teams.host.update()
+
+    assert await refusal(teams.host, member("p", templates=["two"])) is None
+    text = await refusal(teams.host, member("q", templates=["two", "one"]))
+    assert f"for 3 pods of a group together: at most 4 of {GPUS}" in text
 
 
 async def test_what_can_not_be_read_counts_nothing(teams, caplog):

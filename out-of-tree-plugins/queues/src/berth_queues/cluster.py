@@ -4,11 +4,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 from berth_queues.amounts import Amounts, add
-from berth_queues.device_claims import CLAIMS, GROUP, DeviceClaims, PodDevices, devices_asked
+from berth_queues.device_claims import GROUP, ClaimKey, DeviceClaims, PodDevices, devices_asked
 from berth_queues.elastic_quotas import ELASTIC_QUOTAS
 from berth_queues.entitlement import Entitlement
 from berth_queues.fair_shares import Shares, fair_shares
-from berth_queues.groups import GroupKey, Groups
+from berth_queues.groups import GroupKey, Groups, group_key
 from berth_queues.koordinator import KOORDINATOR_QUOTAS
 from berth_queues.ledger import Ledger
 from berth_queues.order import Order
@@ -129,15 +129,18 @@ class Cluster:
         waiting = self.waiting.by_group.get(group, {}).values()
         others = [each for each in waiting if not each.placed and each.uid != pod.uid]
         lacking = self._lacking(pod.uid, group)
-        counted = {key for key in pod.claims if key.resource == CLAIMS.resource}
+        counted = self._shared(pod)
         for each in others[:lacking]:
-            claims = each.asked.claims
-            amounts = self.devices.asked(each.asked, counted) if claims else each.amounts
+            amounts = self.devices.asked(each.asked, counted) if each.asked.claims else each.amounts
             found.append(Wanted(each.uid, amounts))
-            counted.update(key for key in claims if key.resource == CLAIMS.resource)
+            counted |= self._shared(each.asked)
         like_it = self.devices.asked(pod, counted)
         found += [Wanted(f"{pod.uid} like it {i}", like_it) for i in range(lacking - len(others))]
         return found
+
+    def _shared(self, pod: PodDevices) -> set[ClaimKey]:
+        """Return the claims of a pod that count once, however many pods have them."""
+        return {charge.shared for charge in self.devices.charges(pod) if charge.once}
 
     def _devices_left(self, uid: str) -> None:
         self._recount(self.devices.leave(uid))
@@ -188,6 +191,7 @@ class Cluster:
             case (NAMESPACES.group, NAMESPACES.resource):
                 changed = registry.objects.put_namespace(key.name, source)
             case _:
+                self._recount(self.devices.put_group(group_key(key), source))
                 return self.groups.put(key, source)
         return self._queues(changed=changed)
 
@@ -208,6 +212,7 @@ class Cluster:
                 registry.objects.remove_namespace(key.name)
                 return False
             case _:
+                self._recount(self.devices.remove_group(group_key(key)))
                 return self.groups.remove(key)
         return self._queues(changed=changed)
 

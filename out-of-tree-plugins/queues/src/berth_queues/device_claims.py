@@ -5,19 +5,23 @@
 
 The name is that of ResourceQuotas. Where a class has an extended resource's name, its devices count as that
 resource, too, however a pod asks for them: a quota of `nvidia.com/gpu` is one of both ways. A claim that
-several pods share counts once: for the one of them that was placed first, and after it for the next.
+several pods share, and one of a PodGroup, counts once: for the one of its pods that was placed first, and
+after it for the next.
 
-Source: pkg/quota/v1/evaluator/core/resource_claims.go (Kubernetes v1.36), KEP-4381, KEP-5004.
+Source: pkg/quota/v1/evaluator/core/resource_claims.go (Kubernetes v1.36), KEP-4381, KEP-5004; of PodGroups
+KEP-5729.
 """
 
 import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import NamedTuple
 
 import msgspec
 
 from berth_queues.amounts import DEVICES, Amounts, add, requests_of
+from berth_queues.groups import POD_GROUPS, GroupKey, facts_of
 from berth_sdk import ObjectKey, Pod, WatchedResource
 
 GROUP = "resource.k8s.io"
@@ -94,6 +98,7 @@ class _Class(msgspec.Struct):
 
 
 class _PodClaim(msgspec.Struct, rename="camel"):
+    name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
@@ -118,6 +123,17 @@ class PodDevices(NamedTuple):
     uid: str
     requests: Amounts
     claims: tuple[ClaimKey, ...]
+    entries: tuple[str, ...] = ()
+    """What the pod calls each of its claims."""
+    group: GroupKey | None = None
+
+
+class Charge(NamedTuple):
+    """Whose a claim is, what says how many devices it takes, and whether it counts once for all its users."""
+
+    shared: ClaimKey
+    source: ClaimKey
+    once: bool
 
 
 NO_DEVICES = PodDevices("", {}, ())
@@ -134,28 +150,30 @@ def devices_of(class_name: str) -> str:
 
 def devices_asked(pod: Pod) -> PodDevices:
     """Return what a pod asks for."""
-    return PodDevices(pod.uid, requests_of(pod), _claims_of(pod))
-
-
-def _claims_of(pod: Pod) -> tuple[ClaimKey, ...]:
-    """Return the claims and templates that a pod names; claims once, templates as often as it does."""
     if not pod.source or b'"resourceClaims"' not in pod.source:
-        return ()
+        return PodDevices(pod.uid, requests_of(pod), ())
     try:
         entries = _pods.decode(pod.source).spec.resource_claims
     except msgspec.MsgspecError:
-        return ()
-    claims = dict.fromkeys(
-        ClaimKey(CLAIMS.resource, pod.namespace, each.resource_claim_name)
+        return PodDevices(pod.uid, requests_of(pod), ())
+    named = _named(pod.namespace, entries)
+    keys, names = tuple(key for key, _ in named), tuple(name for _, name in named)
+    return PodDevices(pod.uid, requests_of(pod), keys, names, facts_of(pod).group)
+
+
+def _named(namespace: str, entries: Collection[_PodClaim]) -> list[tuple[ClaimKey, str]]:
+    """Return the claims and templates of entries; claims once, templates as often as they are named."""
+    claims = {
+        ClaimKey(CLAIMS.resource, namespace, each.resource_claim_name): each.name
         for each in entries
         if each.resource_claim_name
-    )
+    }
     templates = [
-        ClaimKey(TEMPLATES.resource, pod.namespace, each.resource_claim_template_name)
+        (ClaimKey(TEMPLATES.resource, namespace, each.resource_claim_template_name), each.name)
         for each in entries
         if each.resource_claim_template_name
     ]
-    return (*claims, *templates)
+    return [*claims.items(), *templates]
 
 
 @dataclass
@@ -170,6 +188,8 @@ class DeviceClaims:
     """Pods on nodes that ask for devices, by UID."""
     _users: dict[ClaimKey, dict[str, None]] = field(default_factory=dict)
     """Those of each claim or template, in their order."""
+    _of_groups: dict[GroupKey, frozenset[tuple[ClaimKey, str]]] = field(default_factory=dict)
+    """The claims that PodGroups have made for all of their pods: templates, and what they are called."""
 
     def put(self, key: ObjectKey, source: bytes) -> Collection[str]:
         """Take over an object; return the placed pods that may count otherwise now. Cost: O(those)."""
@@ -196,18 +216,57 @@ class DeviceClaims:
             self._by_key.pop(name, None)
         return ()
 
+    def put_group(self, key: GroupKey, source: bytes) -> Collection[str]:
+        """Take over the claims of a PodGroup; as `put`. Cost: O(placed pods with devices)."""
+        found = frozenset[tuple[ClaimKey, str]]()
+        if b'"resourceClaims"' in source:
+            try:
+                found = frozenset(_named(key.namespace, _pods.decode(source).spec.resource_claims))
+            except msgspec.MsgspecError as error:
+                log.warning("claims not counted group=%s err=%s", f"{key.namespace}/{key.name}", error)
+        return self._regrouped(key, found)
+
+    def remove_group(self, key: GroupKey) -> Collection[str]:
+        """Forget the claims of a PodGroup; as `put`."""
+        return self._regrouped(key, frozenset())
+
+    def _regrouped(self, key: GroupKey, claims: frozenset[tuple[ClaimKey, str]]) -> Collection[str]:
+        if claims == self._of_groups.get(key, frozenset()):
+            return ()
+        members = [pod for pod in self._placed.values() if pod.group == key]
+        for pod in members:
+            self.leave(pod.uid)
+        self._of_groups.pop(key, None)
+        if claims:
+            self._of_groups[key] = claims
+        for pod in members:
+            self.hold(pod)
+        return [pod.uid for pod in members]
+
+    def charges(self, pod: PodDevices) -> Iterator[Charge]:
+        """Yield the pod's claims and templates; of those of its PodGroup all of its pods have one claim."""
+        of_group = self._of_groups.get(pod.group, frozenset()) if pod.group is not None else frozenset()
+        for key, name in zip_longest(pod.claims, pod.entries, fillvalue=""):
+            assert isinstance(key, ClaimKey), "an entry for each claim at most"
+            if pod.group is not None and (key, name) in of_group:
+                shared = ClaimKey(POD_GROUPS.resource, key.namespace, f"{pod.group.name}/{name}")
+                yield Charge(shared, key, once=True)
+            else:
+                yield Charge(key, key, once=key.resource == CLAIMS.resource)
+
     def asked(self, pod: PodDevices, besides: Collection[ClaimKey] = ()) -> Amounts:
         """Return all that counts for a pod: requests, and devices that no other placed pod has in a claim.
 
         Claims in `besides` count for another pod.
         """
-        uid, requests, claims = pod
-        if not claims and not any(map(self._class_of, requests)):
+        uid, requests = pod.uid, pod.requests
+        if not pod.claims and not any(map(self._class_of, requests)):
             return requests
         devices: dict[str, int] = {}
-        for key in claims:
-            if key not in besides and self._first_user(key, uid) == uid:
-                add(devices, self._by_key.get(key, {}))
+        for shared, source, once in self.charges(pod):
+            first = next(iter(self._users.get(shared, ())), uid) if once else uid
+            if shared not in besides and first == uid:
+                add(devices, self._by_key.get(source, {}))
         total = dict(requests)
         for name, count in requests.items():
             if of_class := self._class_of(name):
@@ -223,22 +282,28 @@ class DeviceClaims:
         if not pod.claims and not any("/" in name for name in pod.requests):
             return
         self._placed[pod.uid] = pod
-        for key in pod.claims:
-            self._users.setdefault(key, {})[pod.uid] = None
+        for charge in self.charges(pod):
+            for key in (charge.shared, charge.source):
+                self._users.setdefault(key, {})[pod.uid] = None
 
     def leave(self, uid: str) -> list[str]:
         """Note that a pod is on no node; return the pods for which its claims count now."""
         pod = self._placed.pop(uid, None)
         heirs: dict[str, None] = {}
-        for key in () if pod is None else pod.claims:
-            users = self._users.get(key, {})
-            was_first = next(iter(users), None) == uid
-            users.pop(uid, None)
-            if not users:
-                self._users.pop(key, None)
-            elif was_first and key.resource == CLAIMS.resource:
-                heirs[next(iter(users))] = None
+        for charge in () if pod is None else self.charges(pod):
+            if self._drop_user(charge.shared, uid) and charge.once:
+                heirs[next(iter(self._users[charge.shared]))] = None
+            self._drop_user(charge.source, uid)
         return list(heirs)
+
+    def _drop_user(self, key: ClaimKey, uid: str) -> bool:
+        """Return whether it was the first user, and others are left."""
+        users = self._users.get(key, {})
+        was_first = next(iter(users), None) == uid
+        users.pop(uid, None)
+        if not users:
+            self._users.pop(key, None)
+        return was_first and bool(users)
 
     def placed(self, uid: str) -> PodDevices | None:
         """Return a pod on a node that asks for devices, None for any other."""
@@ -252,9 +317,7 @@ class DeviceClaims:
         """Forget everything."""
         for table in (self._by_key, self._classes, self._of_extended, self._placed, self._users):
             table.clear()
-
-    def _first_user(self, key: ClaimKey, uid: str) -> str:
-        return uid if key.resource == TEMPLATES.resource else next(iter(self._users.get(key, ())), uid)
+        self._of_groups.clear()
 
     def _class_of(self, resource: str) -> str:
         if resource.startswith(IMPLICIT):

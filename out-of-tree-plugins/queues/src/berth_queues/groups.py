@@ -29,6 +29,11 @@ class GroupKey(NamedTuple):
     name: str
 
 
+def group_key(key: ObjectKey) -> GroupKey:
+    """Return the group that an object is."""
+    return GroupKey(key.group, key.namespace, key.name)
+
+
 class _SchedulingGroup(msgspec.Struct, rename="camel", frozen=True):
     pod_group_name: str = ""
 
@@ -115,13 +120,13 @@ class Groups:
         gang = spec.scheduling_policy.gang
         native = 1 if gang is None else gang.min_count
         minimum = spec.min_member if key.group == COSCHEDULING_GROUPS.group else native
-        name = GroupKey(key.group, key.namespace, key.name)
+        name = group_key(key)
         before, self._minimum[name] = self._minimum.get(name), minimum
         return before != minimum
 
     def remove(self, key: ObjectKey) -> bool:
         """Forget a group; whether it was known."""
-        return self._minimum.pop(GroupKey(key.group, key.namespace, key.name), None) is not None
+        return self._minimum.pop(group_key(key), None) is not None
 
     def minimum(self, group: GroupKey | None) -> int:
         """Return how many of its pods have to run together, 1 for no group and for one that is not known."""

@@ -15,7 +15,7 @@ from berth_queues.budgets import BUDGETS, Budgets
 from berth_queues.candidates import Candidates
 from berth_queues.cluster import Cluster
 from berth_queues.device_claims import devices_asked
-from berth_queues.groups import POD_GROUPS, GroupKey, PodFacts, facts_of
+from berth_queues.groups import POD_GROUPS, PodFacts, facts_of, group_key
 from berth_queues.hints import Hints
 from berth_queues.keys import Keys
 from berth_queues.plan import Claimant, PlanState, Wanted
@@ -282,7 +282,7 @@ class Queues(Plugin):
         cause, waiting = f"{key.resource} {name} changed", self.cluster.waiting
         if key.resource == POD_GROUPS.resource and waiting.by_uid:
             # Anyone may change groups, and only their own pods may fit because of that.
-            members = waiting.by_group.get(GroupKey(key.group, key.namespace, key.name), {})
+            members = waiting.by_group.get(group_key(key), {})
             self.requeue.pods(list(members), cause)
         else:
             self.requeue.all_rejected(cause)
