@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from berth.commands.simulate import simulate as command
 from berth.simulation.plugins import outside_plugins
-from berth.simulation.plugins.outside import Outside
 from berth.simulation.plugins.plugin_settings import read_scheduler
+from berth.simulation.plugins.real_time_loop import RealTimeLoop
 from berth.simulation.running.engine import simulate
 from berth.simulation.running.options import SimulationOptions
 from tests.go_toolchain import ROOT, build
@@ -77,8 +77,8 @@ def test_a_gang_gives_up_and_comes_back(tmp_path, monkeypatch):
     The plugin is said the time where something happens, and not at each of the seconds between.
     """
     runs = []
-    run = Outside.run
-    monkeypatch.setattr(Outside, "run", lambda self, work: (runs.append(work), run(self, work))[1])
+    run = RealTimeLoop.run
+    monkeypatch.setattr(RealTimeLoop, "run", lambda self, work: (runs.append(work), run(self, work))[1])
     late = arriving("c", 3 * HOUR)
     outcome = played(tmp_path, [pod("a"), pod("b"), late], "Gang")
 

@@ -1,4 +1,4 @@
-"""What would happen: the scheduler's own core on a cluster in memory and in virtual time.
+"""Simulation: the scheduler's own core on a cluster in memory, in virtual time.
 
     files or a live cluster --> snapshot_file, inputs --> ClusterInput --> engine --> Outcome
                                                                             |

@@ -1,4 +1,4 @@
-"""What can be wrong with what a simulation is given; the command prints the one line and exits with code 2.
+"""The errors of a simulation's input; the command prints one line and exits with code 2.
 
 SimulationError
 ├── InputError      a file, an object in it, its field, and what to do
@@ -14,11 +14,11 @@ class SimulationError(Exception):
 
 
 class InputError(SimulationError):
-    """A file or an object in it is not what can be simulated."""
+    """A file, or an object in it, can't be simulated."""
 
 
 class ChangeError(SimulationError):
-    """A change of the cluster that cannot be made."""
+    """A change of the cluster that can't be applied."""
 
 
 class PluginsError(SimulationError):

@@ -59,19 +59,19 @@ def outcome_lines(outcome: SimulationOutcome) -> Iterator[str]:
 
 
 def _drain(messages: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What kubectl says of the pods of drained nodes, a few of each message."""
+    """Messages of kubectl about the pods of drained nodes, a few pods for each message."""
     for message, pods in messages.items():
         more = f" and {len(pods) - MAX_PODS} more" if len(pods) > MAX_PODS else ""
         yield f"kubectl drain: {message.rstrip('.')}: {', '.join(pods[:MAX_PODS])}{more}"
 
 
 def left_out_lines(left_out: Mapping[str, int]) -> Iterator[str]:
-    """What of the input is no part of the answer."""
+    """The parts of the input that were left out."""
     yield from (f"left out: {count} {kind}" for kind, count in left_out.items())
 
 
 def _changed(outcome: SimulationOutcome, before: SimulationSummary) -> Iterator[str]:
-    """What --what-if comes to, beside the same without it."""
+    """The result of --what-if, compared with the unchanged cluster."""
     pending = {each.pod for each in outcome.pending}.intersection(outcome.evicted)
     if outcome.evicted:
         yield (
@@ -84,7 +84,7 @@ def _changed(outcome: SimulationOutcome, before: SimulationSummary) -> Iterator[
 
 
 def fill_lines(fill: Fill) -> Iterator[str]:
-    """How many fit, where, and what stops the next one."""
+    """How many fit, on which nodes, and why the next one does not."""
     yield f"{fill.count} more fit"
     yield from left_out_lines(fill.left_out)
     if fill.evicted:
@@ -121,7 +121,7 @@ def fill_lines(fill: Fill) -> Iterator[str]:
 
 
 def comparison_lines(comparison: VariantComparison) -> Iterator[str]:
-    """What differs between the variants, and where they part."""
+    """What differs between the variants, and where they first differ."""
     yield from left_out_lines(comparison.left_out)
     yield from summary_lines(comparison.variants)
     first = comparison.variants[0].name
@@ -189,7 +189,7 @@ def _scored(variant: str, scores: Mapping[str, NodeScore]) -> Iterator[str]:
 
 
 def replay_lines(found: Replay) -> Iterator[str]:
-    """What came of a replay, and the first difference with its scores."""
+    """The result of a replay, and the first difference with its scores."""
     yield f"recorded by berth {found.version}, {found.began}"
     yield from (f"warning: {warning}" for warning in found.warnings)
     counts = f"{found.events} events, {found.attempts} attempts, {found.writes} writes"

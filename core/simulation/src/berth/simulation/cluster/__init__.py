@@ -1,1 +1,1 @@
-"""A cluster in memory and in virtual time, with what its controllers do."""
+"""A cluster in memory, in virtual time, with the effects of its controllers."""

@@ -1,4 +1,4 @@
-"""The pods of a DaemonSet: one on each node that it is meant for, as its controller keeps them.
+"""The pods of a DaemonSet: one on each eligible node, as its controller keeps them.
 
     node --name, labels and taints fit--> a pod for it --template changes--> another, `unavailable` at a time
          --an untolerated NoExecute taint, or gone--> no pod
@@ -60,7 +60,7 @@ class DaemonSet:
         """The nodes whose pod is of an older template and has its node."""
 
     def apply(self, revision: Revision) -> None:
-        """Make, replace and remove pods as this revision of the DaemonSet demands."""
+        """Create, replace and remove pods as this revision of the DaemonSet requires."""
         self._revision = revision
         if revision.pod is None:
             for name in list(self._on):
@@ -72,14 +72,14 @@ class DaemonSet:
         if revision.rollout.replacing is Replacing.NEVER:
             older = []
         self._old = {name: None for name in older if name not in self._waiting}
-        # One that waits is not missed: it is replaced at once.
+        # A pending pod is not available anyway: it is replaced at once.
         for name in older:
             if name in self._waiting:
                 self._replace(name, revision)
         self._go_on(revision)
 
     def saw(self, node: Node) -> None:
-        """The node came or changed."""
+        """Handle a node that was added or changed."""
         revision = self._revision
         if revision is None or revision.pod is None:
             return
@@ -90,18 +90,18 @@ class DaemonSet:
             self.lost(node.name)
 
     def lost(self, name: str) -> None:
-        """The node is gone, or its pod has to go."""
+        """Handle a node that was deleted, or whose pod is evicted."""
         if name in self._on:
             self._pods.remove(self._forget(name))
 
     def bound(self, pod: Pod) -> None:
-        """A pod of it got its node."""
+        """Handle a pod of the DaemonSet that was bound."""
         self._waiting.discard(self._node_of.get(pod.key, ""))
         if self._revision is not None:
             self._go_on(self._revision)
 
     def removed(self, pod: Pod) -> None:
-        """A pod is gone: if it is one of this DaemonSet, its node gets another one."""
+        """Handle a deleted pod: if it belongs to this DaemonSet, its node gets a new one."""
         name = self._node_of.get(pod.key)
         if name is not None:
             self._forget(name)
@@ -110,7 +110,7 @@ class DaemonSet:
                 self.saw(node)
 
     def _go_on(self, revision: Revision) -> None:
-        """Replace pods of an older template, as far as that may be."""
+        """Replace pods of an older template, within `maxUnavailable`."""
         most = max(1, revision.rollout.unavailable.of(len(self._on), up=True))
         while self._old and len(self._waiting) < most:
             self._replace(next(iter(self._old)), revision)
@@ -135,7 +135,7 @@ class DaemonSet:
 
 
 def _may_run(pod: Pod, node: Node, effects: AbstractSet[str]) -> bool:
-    """Whether the node is one for the pod, looking at taints of these effects."""
+    """Whether the pod belongs on the node, with respect to taints of these effects."""
     if pod.node_name not in ("", node.name):
         return False
     try:
@@ -151,14 +151,14 @@ def _may_run(pod: Pod, node: Node, effects: AbstractSet[str]) -> bool:
 
 
 def _tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
-    """Those of the template, and those that every pod of a DaemonSet has."""
+    """The template's tolerations, and those that the controller adds to every pod."""
     named = (*_TOLERATED, _ON_HOST_NETWORK) if spec.host_network else _TOLERATED
     added = (Toleration(f"node.kubernetes.io/{key}", "Exists", effect=effect) for key, effect in named)
     return (*spec.tolerations, *(each for each in added if each not in spec.tolerations))
 
 
 def _for_node(like: Pod, name: str) -> Pod:
-    """The pod as the controller makes it for that node."""
+    """The pod as the controller creates it for that node."""
     only = NodeSelectorTerm(match_fields=(Requirement(NAME_FIELD, "In", (name,)),))
     affinity = like.spec.affinity or Affinity()
     required = msgspec.structs.replace(

@@ -1,10 +1,10 @@
-"""The pods of a Deployment, StatefulSet or ReplicaSet, made and replaced as the controllers do.
+"""The pods of a Deployment, StatefulSet or ReplicaSet, created and replaced as by their controllers.
 
     revision --same template----> more or fewer pods
              --another template-> new pods, up to `surge` too many --have nodes--> old ones leave, as long as
                                   no more than `unavailable` are missing
 
-A pod that has a node is available at once. Pods that end, or have to leave for others, are not made anew.
+A bound pod is available at once. Pods that end or are preempted are not created again.
 
 Source: pkg/controller/deployment/rolling.go and recreate.go (Kubernetes v1.36).
 Called by: workloads.
@@ -19,18 +19,18 @@ from berth.simulation.reading.revisions import Replacing, Revision
 
 
 class ReplicatedPods(Protocol):
-    """Makes an owner's pods and takes them away."""
+    """Creates and removes an owner's pods."""
 
     def make(self, like: Pod, duration: float | None) -> Pod:
-        """A pod like that one, under a name of its own, which runs so many seconds."""
+        """Create a copy of the pod with a new name, which runs for that many seconds."""
 
     def remove(self, pod: Pod) -> None:
-        """Take the pod away; one that is gone is no matter."""
+        """Remove the pod, if it still exists."""
 
 
 @dataclass(slots=True, eq=False)
 class _Set:
-    """Pods that are not told apart, by key, oldest first: where templates are replaced, those of one."""
+    """Pods of one template by key, oldest first; of all templates where these are not replaced."""
 
     revision: Revision
     waiting: dict[str, Pod] = field(default_factory=dict)
@@ -40,20 +40,20 @@ class _Set:
         return len(self.waiting) + len(self.available)
 
     def last(self) -> Pod:
-        """Take out the pod that goes first: one without a node before others, and the youngest of them."""
+        """Remove and return the pod to scale down first: pending before bound, then the youngest."""
         _, pod = (self.waiting or self.available).popitem()
         return pod
 
 
 class Replicated:
-    """One owner, with a set of pods for each template that any is of, the newest template at last."""
+    """One owner, with a set of pods for each template, the newest template last."""
 
     def __init__(self, pods: ReplicatedPods) -> None:
         self._pods = pods
         self._sets: list[_Set] = []
 
     def apply(self, revision: Revision) -> None:
-        """Make, replace and remove pods as this revision of their owner demands."""
+        """Create, replace and remove pods as this revision of their owner requires."""
         if revision.template is None:
             for each in self._sets:
                 self._shrink(each, len(each))
@@ -68,7 +68,7 @@ class Replicated:
         self._go_on()
 
     def bound(self, pod: Pod) -> None:
-        """A pod of the owner got a node."""
+        """Handle a pod of the owner that was bound."""
         for each in self._sets:
             if each.waiting.pop(pod.key, None) is not None:
                 each.available[pod.key] = pod
@@ -88,7 +88,7 @@ class Replicated:
         self._sets = [*(each for each in self._sets[:-1] if len(each)), self._sets[-1]]
 
     def _scaled(self) -> bool:
-        """Bring the newest set nearer to its number of pods; whether anything was done."""
+        """Scale the newest set towards its size; returns whether anything changed."""
         newest, wanted = self._sets[-1], self._sets[-1].revision.replicas
         if len(newest) > wanted:
             self._shrink(newest, len(newest) - wanted)
@@ -101,19 +101,19 @@ class Replicated:
         return count > 0
 
     def _old_scaled_down(self) -> bool:
-        """Let pods of older templates leave, as far as that may be; whether any did."""
+        """Remove pods of older templates within the limits; returns whether any was removed."""
         newest, older = self._sets[-1], self._sets[:-1]
         least = newest.revision.replicas - self._fenceposts()[1]
         may_leave = sum(map(len, self._sets)) - least - len(newest.waiting)
         if not older or may_leave <= 0:
             return False
-        # Those without a node go first: that makes no more of them missing.
+        # Pending pods go first: that makes no more pods unavailable.
         left = self._taken(older, may_leave, lambda each: len(each.waiting))
         spare = sum(len(each.available) for each in self._sets) - least
         return left + self._taken(older, spare, len) > 0
 
     def _taken(self, sets: Sequence[_Set], most: int, of: Callable[[_Set], int]) -> int:
-        """Take so many pods from these sets at most, the oldest set first; how many were taken."""
+        """Remove at most that many pods, the oldest set first; returns the count."""
         taken = 0
         for each in sets:
             count = max(0, min(of(each), most - taken))
@@ -122,11 +122,11 @@ class Replicated:
         return taken
 
     def _fenceposts(self) -> tuple[int, int]:
-        """How many pods there may be too many, and how many too few."""
+        """`maxSurge` and `maxUnavailable` as numbers of pods."""
         revision = self._sets[-1].revision
         surge = revision.rollout.surge.of(revision.replicas, up=True)
         unavailable = revision.rollout.unavailable.of(revision.replicas, up=False)
-        # Rounded down to none of both, a rollout would never begin.
+        # With both rounded to 0, a rollout would never begin.
         return surge, min(unavailable if surge or unavailable else 1, revision.replicas)
 
     def _grow(self, one: _Set, place: int) -> None:
@@ -142,7 +142,7 @@ class Replicated:
 
 
 def _together(revision: Revision, sets: Sequence[_Set]) -> _Set:
-    """The pods of all of these sets as those of the revision."""
+    """The pods of all sets, as one set of the revision."""
     made = _Set(revision)
     for each in sets:
         made.waiting |= each.waiting

@@ -1,4 +1,4 @@
-"""A cluster's objects in memory, in place of an API server: what changes is handed to the event handlers.
+"""A cluster's objects in memory, in place of an API server: changes are delivered to the event handlers.
 
 put, remove --> kept, with a new version --> deliver --> the handler of the kind
 """
@@ -17,8 +17,8 @@ from berth.simulation.reading.inputs import FINISHED
 T = TypeVar("T", bound=TypedObject)
 
 
-class _News(NamedTuple):
-    """A change: an object that is new has no `old`, one that is gone no `new`."""
+class _Change(NamedTuple):
+    """A change: an added object has no `old`, a deleted one no `new`."""
 
     handler: ResourceHandler
     old: TypedObject | None
@@ -26,14 +26,14 @@ class _News(NamedTuple):
 
 
 class ClusterState:
-    """Objects by kind and key. `soon` calls a function once the one that runs now is over."""
+    """Objects by kind and key. `soon` schedules a function after the current one."""
 
     def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
         self.handlers: dict[type[TypedObject], ResourceHandler] = {}
         """Kinds that have none here are kept and passed to none."""
         self._soon = soon
         self._objects: dict[type[TypedObject], dict[str, Any]] = {}
-        self._news: deque[_News] = deque()
+        self._news: deque[_Change] = deque()
         self._version = 0
         self.changes = 0
         """How often something came, went or changed that decisions read."""
@@ -44,16 +44,16 @@ class ClusterState:
         return found
 
     def all(self, kind: type[T]) -> Iterator[T]:
-        """The objects of that kind, in the order in which they came."""
+        """The objects of that kind, in the order of their creation."""
         return iter(list(self._objects.get(kind, {}).values()))
 
     def put(self, obj: T) -> T:
-        """Create or replace an object; it as stored."""
+        """Create or replace an object; returns it as stored."""
         self.changes += 1
         return self.note(obj)
 
     def note(self, obj: T) -> T:
-        """Replace an object by one that differs in nothing that decisions read; it as stored."""
+        """Replace an object by one that is equal in all fields that decisions read; returns it as stored."""
         self._version += 1
         stored = msgspec.structs.replace(
             obj, metadata=msgspec.structs.replace(obj.metadata, resource_version=str(self._version))
@@ -65,14 +65,14 @@ class ClusterState:
         return stored
 
     def remove(self, obj: TypedObject) -> None:
-        """Take an object away; one that is gone is no matter."""
+        """Delete an object, if it still exists."""
         old = self._objects.get(type(obj), {}).pop(obj.key, None)
         if old is not None:
             self.changes += 1
             self._tell(type(obj), old, None)
 
     def deliver(self) -> None:
-        """Hand over every change that was not yet."""
+        """Deliver all changes that were not delivered yet."""
         news = self._news
         while news:
             handler, old, new = news.popleft()
@@ -87,13 +87,13 @@ class ClusterState:
         handler = self.handlers.get(kind)
         if handler is None:
             return
-        # A watch of live pods shows one that is finished as gone.
+        # A watch with a field selector for live pods reports a finished pod as deleted.
         old, new = _unless_finished(old), _unless_finished(new)
         if old is None and new is None:
             return
         if not self._news:
             self._soon(self.deliver)
-        self._news.append(_News(handler, old, new))
+        self._news.append(_Change(handler, old, new))
 
 
 def _unless_finished(obj: TypedObject | None) -> TypedObject | None:

@@ -1,4 +1,4 @@
-"""Time that passes only when nothing is left to do, and then at once."""
+"""Virtual time: it advances at once when all tasks wait."""
 
 import asyncio
 import selectors
@@ -16,14 +16,14 @@ Events = list[tuple[selectors.SelectorKey, int]]
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop that skips the waiting: who sleeps for a minute goes on as soon as all others wait, too.
+    """An event loop that skips waiting: a sleep of a minute ends as soon as all other tasks wait, too.
 
-    Time is kept in whole nanoseconds, so that moments that should be equal are. `moves` is called where
-    everything waits, before time passes: whether something need not wait any more.
+    Time is kept in whole nanoseconds, so that equal times compare as equal. `moves` is called when
+    all tasks wait, before time advances; it returns whether a task can go on.
     """
 
     def __init__(self, moves: Callable[[], bool] = lambda: False) -> None:
-        # asyncio adds a nanosecond to the time, which must not get lost: no seconds since the epoch here.
+        # asyncio adds a nanosecond to the time, which seconds since the epoch would lose to rounding.
         self._now_ns = BEGINNING_SECONDS * NANOSECONDS
         self._idle: list[asyncio.Future[None]] = []
         self._moves = moves
@@ -34,17 +34,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._now_ns / NANOSECONDS
 
     def work(self, seconds: float) -> None:
-        """Let time pass while nothing else runs: what runs uses CPU."""
+        """Advance time while nothing else runs, as work on a CPU does."""
         self._now_ns += round(seconds * NANOSECONDS)
 
     async def idle(self) -> None:
-        """Return once nothing can go on at this moment."""
+        """Return once all other tasks wait."""
         waiter = self.create_future()
         self._idle.append(waiter)
         await waiter
 
     def nothing_to_do(self, seconds: float | None) -> None:
-        """Called where the loop would wait that long, None standing for ever."""
+        """Called where the loop would wait that long; None means without limit."""
         if self._moves():
             return
         waiting, self._idle = [w for w in self._idle if not w.done()], []
@@ -58,7 +58,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class _Skipping(selectors.BaseSelector):
-    """A selector that lets virtual time pass instead of waiting."""
+    """A selector that advances virtual time instead of waiting."""
 
     def __init__(self, loop: VirtualTimeLoop) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class _Skipping(selectors.BaseSelector):
         self._real.close()
 
     def select(self, timeout: float | None = None) -> Events:
-        """What is ready now."""
+        """The events that are ready now."""
         if timeout is None or timeout > 0:
             self._loop.nothing_to_do(timeout)
         return self._real.select(0)
@@ -89,7 +89,7 @@ class _Skipping(selectors.BaseSelector):
 
 @dataclass
 class LoopClock:
-    """The scheduler's Clock, on the loop's time; its wall clock is ahead by `ahead`. Units: seconds."""
+    """The scheduler's Clock on the loop's time; its wall clock is ahead by `ahead`. Units: seconds."""
 
     loop: asyncio.AbstractEventLoop
     ahead: float = 0.0
@@ -103,5 +103,5 @@ class LoopClock:
         return self.loop.time()
 
     def cpu(self) -> float:
-        """No CPU is used but what `work` says: no cycle goes over its budget by chance."""
+        """Only `work` uses CPU: no cycle exceeds its budget by chance."""
         return self.loop.time()

@@ -1,4 +1,4 @@
-"""Owners of pods while time passes: the pods of a trace's Deployments and DaemonSets come and go.
+"""The owners of pods: a trace's Deployments and DaemonSets create and remove pods as time passes.
 
     revision, when it is due --> Replicated or DaemonSet --> pods are put and removed
     nodes come, change, go; pods get a node, are gone --------^
@@ -45,7 +45,7 @@ class Workloads:
         """By the key of each pod that was made."""
 
     def apply(self, revision: Revision) -> None:
-        """Hand a revision to its owner, which is made with the first one."""
+        """Apply a revision to its owner, which is created with its first revision."""
         owner = self._owners.get(revision.owner)
         if owner is None:
             owner = self._owners[revision.owner] = self._new(revision)
@@ -60,7 +60,7 @@ class Workloads:
         return made
 
     def made(self, owner: str, name: str, like: Pod, duration: float | None, number: int) -> Pod | None:
-        """A pod of that owner, put into the cluster; None where the name is taken."""
+        """Create a pod of that owner; None where the name is taken."""
         key = f"{like.namespace}/{name}"
         if key in self._taken:
             return None
@@ -76,10 +76,10 @@ class Workloads:
         return pod
 
     def heard(self, kind: type[TypedObject], handler: ResourceHandler) -> ResourceHandler:
-        """The handler, with what concerns owners shown to them, too."""
+        """Wrap the handler so that owners receive the changes that concern them."""
         if kind is Node:
-            return _Hearing(handler, self._on_node)
-        return _Hearing(handler, self._on_pod) if kind is Pod else handler
+            return _ForwardingHandler(handler, self._on_node)
+        return _ForwardingHandler(handler, self._on_pod) if kind is Pod else handler
 
     def _on_node(self, old: Node | None, new: Node | None) -> None:
         for owner in self._daemon_sets:
@@ -101,7 +101,7 @@ class Workloads:
 
 
 class _Pods:
-    """Makes the pods of one owner, with numbers after its name. Implements replicated.Pods."""
+    """Creates the pods of one owner, numbered after its name. Implements replicated.ReplicatedPods."""
 
     def __init__(self, workloads: Workloads, owner: str) -> None:
         self._workloads, self._owner = workloads, owner
@@ -109,7 +109,7 @@ class _Pods:
         self.remove = workloads.remove
 
     def make(self, like: Pod, duration: float | None) -> Pod:
-        """A pod like that one, under the next name that is not taken."""
+        """Create a copy of the pod with the next free name."""
         name, pod = self._owner.rpartition("/")[2], None
         while pod is None:
             number, self._number = self._number, self._number + 1
@@ -118,8 +118,8 @@ class _Pods:
 
 
 @dataclass
-class _Hearing:
-    """A handler, and who else hears of changes, by what was there before and what is now.
+class _ForwardingHandler:
+    """A handler that also forwards each change, as old and new object, to another function.
 
     Implements ResourceHandler.
     """

@@ -1,9 +1,9 @@
-"""What the scheduler writes, done to the cluster in memory; controllers that answer to it act at once.
+"""The scheduler's writes, applied to the cluster in memory; the controllers that respond to them act at once.
 
-    bind, status, deletion --> pods            keep, select --> volumes and claims, bound by a stand-in of the
+    bind, status, deletion --> pods            keep, select --> volumes and claims, bound in place of the
     reserve, unreserve ----> resource claims                    volume controller
 
-Nothing fails but what a real API server would refuse: a pod, claim or group that is gone.
+A write fails only where a real API server would refuse it: a pod, claim or group that was deleted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,11 +44,11 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 class BindRefusedError(Exception):
-    """The pod is gone, or is another one by now."""
+    """The pod was deleted or replaced."""
 
 
 class PodsInMemory:
-    """Implements berth.framework.handle.ApiWriter; `on_bound` hears of each pod that got a node."""
+    """Implements berth.framework.handle.ApiWriter; `on_bound` is called with each bound pod."""
 
     def __init__(self, state: ClusterState, clock: Clock, on_bound: Callable[[Pod], None]) -> None:
         self._state = state
@@ -81,7 +81,7 @@ class PodsInMemory:
     async def patch_pod_status(
         self, pod: Pod, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
-        """Put the condition among the pod's own, and its nomination. Raises: PodGoneError."""
+        """Set the pod's condition and nominated node. Raises: PodGoneError."""
         current = self._current(pod)
         status = current.status
         if condition is not None:
@@ -105,7 +105,7 @@ class PodsInMemory:
         self._state.put(msgspec.structs.replace(current, metadata=metadata))
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Take the pod away at once; the budgets that cover it allow one disruption less from now on.
+        """Delete the pod at once; the budgets that cover it allow one disruption less from now on.
 
         Raises: PodGoneError.
         """
@@ -136,13 +136,13 @@ def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 
 class VolumesInMemory:
-    """Implements berth.framework.handle.VolumeWriter, and does what the volume controller would do next."""
+    """Implements berth.framework.handle.VolumeWriter, and acts as the volume controller."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
 
     async def keep_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Keep the volume for its claim, and bind the claim to it."""
+        """Reserve the volume for its claim, and bind the claim to it."""
         stored = self._state.put(volume)
         reference = volume.spec.claim_ref
         claim = reference and self._state.get(
@@ -153,7 +153,7 @@ class VolumesInMemory:
         return stored
 
     async def select_node(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Have a volume made for the claim, which the node can reach."""
+        """Provision a volume for the claim, accessible from the node."""
         stored = self._state.put(claim)
         node = self._state.get(Node, claim.metadata.annotations.get(SELECTED_NODE, ""))
         volume = self._state.put(self._made_for(stored, node))
@@ -190,7 +190,7 @@ class VolumesInMemory:
 
 
 def _reach(node: Node | None) -> VolumeNodeAffinity | None:
-    """The node's zone, as most drivers of clouds have it; every node where it has none."""
+    """The node's zone, as most cloud drivers have it; every node where it has none."""
     zone = node and node.labels.get(ZONE)
     if not zone:
         return None
@@ -206,7 +206,7 @@ class ClaimsInMemory:
         self._made = 0
 
     async def create(self, claim: ResourceClaim, generate_name: str) -> ResourceClaim:
-        """Create the claim under a name of its own."""
+        """Create the claim with a generated name."""
         self._made += 1
         name = f"{generate_name}{self._made}"
         metadata = msgspec.structs.replace(claim.metadata, name=name, uid=f"{claim.namespace}/{name}")
@@ -227,7 +227,7 @@ class ClaimsInMemory:
         return self._state.put(msgspec.structs.replace(current, status=status))
 
     async def unreserve(self, claim: ResourceClaim, consumer: Consumer) -> ResourceClaim:
-        """Take the consumer out. Raises: ClaimWriteError."""
+        """Remove the consumer. Raises: ClaimWriteError."""
         current = self._current(claim)
         kept = tuple(c for c in current.status.reserved_for if c.uid != consumer.uid)
         return self._state.put(
@@ -237,17 +237,17 @@ class ClaimsInMemory:
         )
 
     async def deallocate(self, claim: ResourceClaim) -> ResourceClaim:
-        """Take what the claim has out of it. Raises: ClaimWriteError."""
+        """Remove the claim's allocation. Raises: ClaimWriteError."""
         current = self._current(claim)
         status = msgspec.structs.replace(current.status, allocation=None, reserved_for=(), devices=())
         return self._state.put(msgspec.structs.replace(current, status=status))
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Take the claim away; one that is gone is no matter."""
+        """Delete the claim, if it still exists."""
         self._state.remove(claim)
 
     async def publish(self, pod: Pod, claim_name: str, mappings: Sequence[Mapping[str, Any]]) -> None:
-        """Tell in the pod's status which claim serves its extended resources."""
+        """Set in the pod's status which claim provides its extended resources."""
         current = self._state.get(Pod, pod.key)
         if current is None or current.uid != pod.uid:
             raise ClaimWriteError(f'pods "{pod.key}" not found')
@@ -269,7 +269,7 @@ class PodGroupsInMemory:
         self._state = state
 
     async def write_condition(self, group: AnyGroup, condition: PodGroupCondition) -> None:
-        """Put the condition among those of the group; a group that is gone has none."""
+        """Set the group's condition, if the group still exists."""
         current = self._state.get(type(group), group.key)
         if current is None or current.uid != group.uid:
             return

@@ -1,11 +1,11 @@
-"""Configurations side by side on one input: what each comes to, and where they first part and why.
+"""Compares configurations on one input: the outcome of each, where they first differ, and why.
 
-    each variant --> simulated --> summed up
+    each variant --> simulated --> summary
                           |
                           +--> placements that differ from the first variant's --> simulated again, with the
                                scores of both nodes noted when those pods are decided on
 
-Called by: `berth simulate compare`; a sweep's runs are summed up the same way.
+Called by: `berth simulate compare`; a sweep's runs have the same summary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,14 +27,14 @@ MAX_EXPLAINED: Final = 10
 
 
 class Variant(NamedTuple):
-    """What is compared with others."""
+    """A configuration to compare with others."""
 
     cluster: ClusterInput
     options: SimulationOptions
 
 
 class VariantChoice(msgspec.Struct, rename="camel", frozen=True):
-    """Where one variant put a pod, empty for nowhere, and what both nodes scored then."""
+    """The node that one variant chose for a pod, empty for none, and the scores of both nodes then."""
 
     variant: str
     node: str
@@ -50,7 +50,7 @@ class PlacementDifference(msgspec.Struct, rename="camel", frozen=True):
 
 
 class VariantComparison(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """All variants beside the first."""
+    """All variants compared with the first."""
 
     api_version: str = API_VERSION
     kind: str = "VariantComparison"
@@ -68,7 +68,7 @@ class VariantComparison(msgspec.Struct, rename="camel", frozen=True, kw_only=Tru
 
 
 def compare(variants: Mapping[str, Variant], *, explained: int = MAX_EXPLAINED) -> VariantComparison:
-    """Simulate each variant, and explain so many differences between the first and each other one.
+    """Simulate each variant, and explain up to `explained` differences between the first and each other one.
 
     Raises: InputError, PluginsError, BuildError.
     """
@@ -90,7 +90,7 @@ def compare(variants: Mapping[str, Variant], *, explained: int = MAX_EXPLAINED) 
 
 
 def weighed(loaded: LoadedConfig, plugin: str, weight: int) -> LoadedConfig:
-    """The configuration with another weight of a Score plugin, in each profile that has it.
+    """The configuration with a changed weight of a Score plugin, in each profile that has it.
 
     Raises: InputError where none has.
     """
@@ -109,7 +109,7 @@ def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _apart(first: SimulationOutcome, other: SimulationOutcome) -> list[str]:
-    """The pods on different nodes, in the order in which the first decided."""
+    """The pods on different nodes, in the order of the first variant's decisions."""
     one, two = first.placed_on, other.placed_on
     order = sorted(first.placements, key=lambda placement: placement.number)
     keys = [placement.pod for placement in order]

@@ -1,4 +1,4 @@
-"""Summaries as pictures: bars by variant, in the terminal, or in a PNG file with berth-simulation[plots]."""
+"""Plots of summaries: bars by variant, in the terminal, or in a PNG file with berth-simulation[plots]."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class PlotError(SimulationError):
-    """No plot can be made."""
+    """The plot can't be drawn."""
 
 
 class Chart(NamedTuple):
@@ -33,7 +33,7 @@ class Chart(NamedTuple):
 
 
 def charts(summaries: Sequence[SimulationSummary]) -> list[Chart]:
-    """What is plotted: pending pods, waits, and for each resource what is asked for and what is lost."""
+    """The charts: pending pods, waits, and for each resource the requested and the fragmented part."""
     found = [
         Chart("pods pending", [float(each.pending) for each in summaries]),
         Chart("wait p99 (s)", [each.waits.p99 for each in summaries]),
@@ -49,7 +49,7 @@ def charts(summaries: Sequence[SimulationSummary]) -> list[Chart]:
 
 
 def _charts_of_queues(variants: Sequence[Mapping[str, QueueSummary]]) -> list[Chart]:
-    """For each queue what differs between the variants: use of each resource, longest wait, evicted pods."""
+    """Charts by queue of what differs between variants: use by resource, longest wait, evicted pods."""
     found = []
     for name in sorted({name for queues in variants for name in queues}):
         queues = [each.get(name) for each in variants]
@@ -81,7 +81,7 @@ def plot(summaries: Sequence[SimulationSummary], where: str) -> None:
 
 
 def write_charts(found: Sequence[T], draw: Callable[[Any, T], None], where: str) -> None:
-    """Write one below the other to a PNG file; `draw` is given its axes. Raises: PlotError."""
+    """Write charts to a PNG file, one below the other; `draw` gets the axes. Raises: PlotError."""
     if Path(where).suffix != ".png":
         raise PlotError(f"--plot: {where}: give a file that ends in .png, or - for the terminal")
     try:

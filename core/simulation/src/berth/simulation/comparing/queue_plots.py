@@ -1,4 +1,4 @@
-"""What queues use over time as pictures: lines in a PNG file, or a row of blocks in the terminal."""
+"""Plots of queues' use over time: lines in a PNG file, or a row of blocks in the terminal."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ class OverTime(NamedTuple):
 
 
 def over_time(samples: Sequence[QueueSample]) -> list[OverTime]:
-    """What is plotted: use and fair share of resources that have quotas, pods waiting and evicted so far."""
+    """The charts: use and fair share of resources that have quotas, pods waiting and evicted so far."""
     names = sorted({name for sample in samples for name in sample.queues})
     hours = [sample.at_seconds / HOUR for sample in samples]
 
@@ -95,7 +95,7 @@ def _print(found: Sequence[OverTime]) -> None:
 
 
 def _blocks(hours: Sequence[float], values: Sequence[float], most: float) -> Iterator[str]:
-    """A block for each part of the time: the highest value that began in it, or held on."""
+    """A block for each part of the time: the highest value within it."""
     width, at, held = min(WIDTH, len(hours)), 0, values[0]
     for column in range(width):
         end = hours[-1] * (column + 1) / width
@@ -104,5 +104,5 @@ def _blocks(hours: Sequence[float], values: Sequence[float], most: float) -> Ite
             held = values[at]
             seen.append(held)
             at += 1
-        # A value above zero is seen, however small.
+        # A value above zero has a visible block, however small.
         yield BLOCKS[math.ceil(max(seen) / most * (len(BLOCKS) - 1))]

@@ -1,9 +1,9 @@
 """Many simulations of one input, over weights and seeds: side by side on this machine, or on a Dask cluster.
 
-    axes --> runs --> those that the results have not --> processes, or Dask workers --> lines of the results
+    axes --> runs --> those not in the results --> processes, or Dask workers --> lines of the results
 
-A sweep that was cut off goes on where it stopped: runs that stand in the results are not repeated. A run is
-known by everything that its outcome depends on, the contents of the input and the configuration included.
+An interrupted sweep resumes: runs that are in the results are not repeated. A run is
+identified by everything that its outcome depends on, including the contents of input and configuration.
 """
 
 import itertools
@@ -32,7 +32,7 @@ HEAVIEST: Final = 2**31 - 1
 
 
 class SweepError(SimulationError):
-    """Axes that make no sweep, or results that are not this sweep's."""
+    """Invalid axes, or results of another sweep."""
 
 
 class SweepRun(msgspec.Struct, rename="camel", frozen=True):
@@ -124,9 +124,9 @@ def _axis(text: str) -> tuple[str, list[int]]:
 
 
 def sweep(subject: SweepInput, runs: Sequence[SweepRun], results: Path | None, work: Work) -> Sweep:
-    """Do every run that the results do not have, and put it there.
+    """Do every run that the results do not have, and append it.
 
-    Raises: SimulationError where a run fails; those that were done before stay in the results.
+    Raises: SimulationError where a run fails; finished runs stay in the results.
     """
     digests = _digests(subject, runs)
     known = {done.digest: done.summary for done in _read(results)}
@@ -153,7 +153,7 @@ def one(subject: SweepInput, run: SweepRun) -> SimulationSummary:
 
 
 def in_processes(jobs: int) -> Work:
-    """This many runs at a time, each in a process of this machine."""
+    """Do that many runs at a time, each in a process of its own."""
 
     def work(subject: SweepInput, runs: Sequence[SweepRun]) -> Iterator[tuple[SweepRun, SimulationSummary]]:
         with ProcessPoolExecutor(min(jobs, len(runs)), get_context("spawn")) as pool:
@@ -168,7 +168,7 @@ def in_processes(jobs: int) -> Work:
 
 
 def on_dask(address: str) -> Work:
-    """On the workers of a Dask cluster, which have Berth and the same files. Raises: SweepError."""
+    """Do the runs on workers of a Dask cluster, which have Berth and the same files. Raises: SweepError."""
 
     def work(subject: SweepInput, runs: Sequence[SweepRun]) -> Iterator[tuple[SweepRun, SimulationSummary]]:
         try:
@@ -191,7 +191,7 @@ def on_dask(address: str) -> Work:
 
 
 def _digests(subject: SweepInput, runs: Sequence[SweepRun]) -> dict[SweepRun, str]:
-    """What makes each run the same as another: contents, not names of files."""
+    """The digest that identifies each run: of contents, not of file names."""
     common = sha256(msgspec.json.encode((API_VERSION, subject.feature_gates, subject.release, *subject.ways)))
     for path in (*subject.inputs, *subject.what_if):
         common.update(_contents(path))
@@ -206,7 +206,7 @@ def _digests(subject: SweepInput, runs: Sequence[SweepRun]) -> dict[SweepRun, st
 
 
 def _contents(path: str) -> bytes:
-    """A digest of a file or of the files of a folder; a text that names none stands for itself."""
+    """The digest of a file or of a folder's files; any other text is its own digest."""
     given = Path(path)
     try:
         files = sorted(p for p in given.iterdir() if p.is_file()) if given.is_dir() else [given]
@@ -217,7 +217,7 @@ def _contents(path: str) -> bytes:
 
 
 def _read(results: Path | None) -> Iterator[FinishedRun]:
-    """The runs that stand in the results; a last line that was cut off counts for nothing."""
+    """The runs in the results; an incomplete last line is ignored."""
     if results is None or not results.exists():
         return
     lines = results.read_bytes().split(b"\n")
@@ -235,7 +235,7 @@ def _keep(done: FinishedRun, results: Path | None) -> None:
     if results is None:
         return
     with results.open("ab+") as stream:
-        # What a sweep was cut off in is ended by a line of its own that counts for nothing.
+        # An incomplete last line is terminated, so that it is ignored and the next run has its own line.
         stream.seek(0, 2)
         if stream.tell():
             stream.seek(-1, 2)

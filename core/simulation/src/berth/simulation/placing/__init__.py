@@ -1,1 +1,1 @@
-"""Pods decided on without a queue: how many more fit, and which new nodes would make them fit."""
+"""Places pods without a queue: how many more fit, and which new nodes would make them fit."""

@@ -1,6 +1,6 @@
-"""How many more copies of a pod fit, where, and what stops the next one.
+"""How many more copies of a pod fit, on which nodes, and why the next one does not.
 
-Copies are placed one by one (one_by_one.py), so spreading, affinity and ties are those of pods that come one
+Copies are placed one by one (one_by_one.py), so spreading, affinity and ties are as for pods created one
 after the other.
 
 Called by: `berth simulate fill`.
@@ -56,7 +56,7 @@ POOLS: Final = (
 
 
 class Stop(msgspec.Struct, rename="camel", frozen=True):
-    """The copy that fits no more, and why; the message is kube-scheduler's."""
+    """The first copy that does not fit, and why; the message is kube-scheduler's."""
 
     pod: str
     reason: str
@@ -105,9 +105,9 @@ def fill(
 ) -> Fill:
     """Place copies of these pods, in turn by their weights, until one does not fit or there are `most`.
 
-    Pods of the cluster that have no node are left out. Where it is asked what `then` comes to, the cluster
-    once it is changed, the pods that lost their node are placed before the copies, by priority, and `before`
-    is what the cluster comes to as it is. `labels` are those by which copies are counted.
+    The cluster's pending pods are left out. Where `then` is given, the cluster
+    after the changes, pods that lost their node are placed before the copies, by priority, and `before`
+    is the result for the unchanged cluster. Copies are counted by `labels`.
     Raises: InputError, PluginsError, BuildError, and what `pace` raises.
     """
     names = {profile.scheduler_name for profile in options.loaded.profiles}
@@ -139,7 +139,7 @@ def _weight(pod: Pod) -> int:
 
 
 def in_turn(weights: Sequence[int]) -> Iterator[int]:
-    """The index of each next one, as evenly mixed as the weights allow."""
+    """The index of each next pod, mixed as evenly as the weights allow."""
     total, credit = sum(weights), [0] * len(weights)
     while True:
         credit = [held + weight for held, weight in zip(credit, weights, strict=True)]
@@ -182,7 +182,7 @@ class _Filling:
                 self.evicted_pending.append(pending)
 
     async def _left_of(self, members: Sequence[Pod]) -> Sequence[Left]:
-        """Place a pod, or the pods of one group; give those that have no node."""
+        """Place a pod, or the pods of one group; returns those without a node."""
         if not members:
             return ()
         group = self._groups.key_of(members[0])
@@ -210,7 +210,7 @@ def _reason(status: Status) -> str:
 
 
 def copy_of(pod: Pod, number: int) -> Pod:
-    """A pod that is new, of the same template."""
+    """A new pod of the same template."""
     name = f"{pod.name}-{number}"
     metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}")
     return Pod(metadata=metadata, template=pod.template)

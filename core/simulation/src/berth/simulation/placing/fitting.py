@@ -3,10 +3,10 @@
     pods --> on the nodes that are there --> left --+--> one node of a shape, those left, one node more ...
                                                     +--> the shape that serves the objective best, again ...
 
-Pods are placed one by one in the order of their priorities, those of a pod group together, and those that are
-left are tried again after every node, so that the answer is what adding nodes one by one to the cluster would
-come to. Nothing is preempted for them. A shape is given up at the first node of it that makes no pod fit and
-brings no gang nearer to its place; nodes after the last one that made a pod fit are not counted.
+Pods are placed one by one in the order of their priorities, those of a pod group together, and pods without a
+node are tried again after every new node, so that the answer is that of adding nodes one by one to the
+cluster. Nothing is preempted for them. A shape is dropped at the first node of it that makes no pod fit and
+no gang more complete; nodes after the last one that made a pod fit are not counted.
 
 Called by: berth.simulation_service.
 """
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Objective(StrEnum):
-    """What the best mixture has least of."""
+    """What the best mixture minimizes."""
 
     NODES = "nodes"
     WASTE = "waste"
@@ -42,10 +42,10 @@ class Objective(StrEnum):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """New nodes by shape, and what they come to.
+    """New nodes by shape, and their effect.
 
-    `placed` are the pods that got a node once the new ones were there. `waste` is the part of the new nodes
-    that is left free, from 0 to 1: the mean over cpu, memory and the extended resources that each offers.
+    `placed` are the pods that got a node because of the new ones. `waste` is the part of the new nodes
+    that stays free, from 0 to 1: the mean over cpu, memory and the extended resources that each offers.
     """
 
     nodes: dict[str, int]
@@ -56,7 +56,7 @@ class Added(msgspec.Struct, frozen=True):
 
 
 class FittingNodes(msgspec.Struct, frozen=True):
-    """What would make the pods fit. `placed` counts those that fit without a new node."""
+    """The nodes that would make the pods fit. `placed` counts pods that fit without a new node."""
 
     placed: int
     left: Sequence[Left]
@@ -73,7 +73,7 @@ def would_fit(
     objective: Objective = Objective.NODES,
     pace: Pace = nullcontext,
 ) -> FittingNodes:
-    """Which of the shapes, and how many, would make these pods fit; the same input gives the same answer.
+    """Which shapes, and how many nodes of each, would make these pods fit. Deterministic.
 
     Pods of the cluster that have no node are left out.
     Raises: InputError, PluginsError, BuildError, and what `pace` raises.
@@ -105,7 +105,7 @@ def on_cluster(
     then: Callable[["Fitting"], Coroutine[Any, Any, T]],
     pace: Pace = nullcontext,
 ) -> T:
-    """What `then` finds out with the cluster's running pods on their nodes; its pending ones are left out.
+    """The result of `then` on the cluster with its running pods; its pending pods are left out.
 
     Raises: as `would_fit`, and what `then` raises.
     """
@@ -118,10 +118,10 @@ def on_cluster(
 
 
 class Fitting(GrowingCluster):
-    """Finds out what nodes of some shapes come to."""
+    """Finds the effect of adding nodes of some shapes."""
 
     async def alone(self, shape: AddableNode, rest: UnplacedPods, start: int) -> Added:
-        """What nodes of one shape come to, from `start` on, and back to it."""
+        """The effect of nodes of one shape, from `start`; they are removed again."""
         trial = _Trial(rest, len(self.steps), needed=Counter({shape.name: 0}))
         while trial.rest.left and trial.counts[shape.name] < shape.most:
             if not trial.helped(shape, await self.grow(shape), len(self.steps)):
@@ -131,7 +131,7 @@ class Fitting(GrowingCluster):
     async def mixed(
         self, shapes: Sequence[AddableNode], rest: UnplacedPods, start: int, objective: Objective
     ) -> Added:
-        """What adding the best next node comes to, again and again, from `start` on, and back to it."""
+        """The effect of adding the best next node repeatedly, from `start`; they are removed again."""
         trial, candidates = _Trial(rest, len(self.steps)), list(shapes)
         while trial.rest.left:
             candidates = [shape for shape in candidates if trial.counts[shape.name] < shape.most]
@@ -144,9 +144,9 @@ class Fitting(GrowingCluster):
     async def _best_next(
         self, shapes: list[AddableNode], rest: UnplacedPods, objective: Objective
     ) -> AddableNode | None:
-        """The shape of which one node serves best, the first of equals; None where none serves.
+        """The shape of which one more node is best, the first of equals; None where no shape helps.
 
-        Those of which no node will serve are taken out of `shapes`.
+        Shapes that will never help are removed from `shapes`.
         """
         start, best = len(self.steps), None
         for number, shape in enumerate(list(shapes)):
@@ -164,7 +164,7 @@ class Fitting(GrowingCluster):
     async def _found(
         self, trial: "_Trial", shapes: Sequence[AddableNode], before: UnplacedPods, start: int
     ) -> Added:
-        """What the trial came to, and back to the start; reasons count the last node, even one of no use."""
+        """The trial's result; its nodes are removed again. Reasons include a last, useless node."""
         await self.place()
         left = self.left()
         await self.back_to(trial.useful)
@@ -179,9 +179,9 @@ class Fitting(GrowingCluster):
 
 @dataclass
 class _Trial:
-    """Nodes that are added one by one: how many, and how many up to the last one that made a pod fit.
+    """A trial of adding nodes one by one: how many, and how many up to the last one that made a pod fit.
 
-    `useful` is the number of steps up to that one; what came after it is taken back.
+    `useful` is the number of steps up to that one; later ones are undone.
     """
 
     rest: UnplacedPods
@@ -190,7 +190,7 @@ class _Trial:
     needed: Counter[str] = field(default_factory=Counter)
 
     def helped(self, shape: AddableNode, rest: UnplacedPods, steps: int) -> bool:
-        """Take note of a node that was added; whether it made a pod fit, or brought a gang nearer."""
+        """Record an added node; returns whether it made a pod fit or a gang more complete."""
         placed, nearer = rest.left < self.rest.left, rest.nearer > self.rest.nearer
         self.rest = rest
         self.counts[shape.name] += 1

@@ -1,4 +1,4 @@
-"""Pods of a pod group, decided on together as in a pod-group cycle, and placed together or not.
+"""Places the pods of a pod group, all or none, as in a pod-group cycle.
 
     pods of a group --PreEnqueue--> members --the group's algorithm--> placed, all that may go --> one_by_one
                         |                          |
@@ -28,9 +28,9 @@ from berth.snapshot.pod_group_states import GroupKey, PodGroupStates, group_of
 
 
 class GroupOutcome(NamedTuple):
-    """What came of a group's pods.
+    """The result for a group's pods.
 
-    `room` is for how many of those that are left a node was found, which is of no use without the others.
+    `room` counts the pods without a node for which one was found, but not for all of the group.
     """
 
     placed: Sequence[Placed]
@@ -39,7 +39,7 @@ class GroupOutcome(NamedTuple):
 
 
 class GroupPlacing:
-    """Places groups in a simulation in which everything has happened; nothing is preempted for them."""
+    """Places groups in a finished simulation, without preemption."""
 
     def __init__(self, simulation: Simulation, one_by_one: OneByOne) -> None:
         self._core = simulation.core
@@ -53,11 +53,11 @@ class GroupPlacing:
         self._known: Sequence[Pod] = ()
 
     def key_of(self, pod: Pod) -> GroupKey | None:
-        """The pod's group; None where it is decided on alone, as all are without the gate GenericWorkload."""
+        """The pod's group; None where it is scheduled alone, as are all without the gate GenericWorkload."""
         return None if self._cycle is None else group_of(pod)
 
     def know(self, pods: Sequence[Pod]) -> None:
-        """Let groups have these pods beside those that run, and no others."""
+        """Set the pods of groups: these, and those that run."""
         if self._cycle is not None:
             for pod in self._known:
                 self._cycle.states.delete(pod)
@@ -66,7 +66,7 @@ class GroupPlacing:
             self._known = pods
 
     async def place(self, key: GroupKey, pods: Sequence[Pod]) -> GroupOutcome:
-        """Decide on pods of one group: those that may go count on their nodes from now on."""
+        """Schedule the pods of one group; pods that get a node are assumed from now on."""
         cycle = self._cycle
         assert cycle is not None, "the pods have a group"
         gated, waiting = self._gated(pods)
@@ -81,7 +81,7 @@ class GroupPlacing:
         return outcome._replace(left=[*gated, *outcome.left])
 
     async def tried(self, key: GroupKey, pods: Sequence[Pod]) -> list[Pod]:
-        """Those of a group's pods that may go, on their nodes, beside trials of the caller's; none counts."""
+        """The pods of a group that would get a node, on top of the caller's trials; none is assumed."""
         cycle = self._cycle
         assert cycle is not None, "the pods have a group"
         _, waiting = self._gated(pods)
@@ -112,7 +112,7 @@ class GroupPlacing:
         return GroupQuestion.of(framework, key, members, cycle.states, UNMETERED)
 
     def _gated(self, pods: Sequence[Pod]) -> tuple[list[Left], list[Pod]]:
-        """Those that a PreEnqueue plugin holds back, and those that it does not."""
+        """The pods that a PreEnqueue plugin gates, and the others."""
         gated: list[Left] = []
         waiting: list[Pod] = []
         for pod in pods:
@@ -136,7 +136,7 @@ class GroupPlacing:
             if one is None or failure is not None:
                 left.append(Left(member.pod, result.status if failure is None else failure[0]))
                 continue
-            # What is reserved from now on counts in the cluster, not in a trial.
+            # Reservations from now on are made in the cluster, not in a trial.
             one.attempt.state.delete(PodGroupStates)
             here = Placed(member.pod.placed_on(one.node_name), framework, one.attempt.state, member.record)
             status = await self._one_by_one.keep(here)

@@ -1,12 +1,12 @@
-"""A simulated cluster that grows: nodes join and pods are placed one by one, and both are taken back.
+"""A simulated cluster in which nodes are added and pods placed one by one, and both can be undone.
 
-    asked --> all are tried --> left --> a node joins --> those that it may have room for --> left, and so on
+    pods --> all are tried --> unplaced --> a node is added --> those that may fit are tried --> unplaced ...
 
 Pods are placed in the order of their priorities, those of a pod group together, and nothing is preempted for
-them. What is left is what trying all pods again after every node would come to, but most are not tried: the
-nodes that refused a pod go on to refuse it unless what it waits for is another pod (refusals.py), whether the
-new node has too little room for it is found out for all pods at once (room.py), and what a node of the same
-shape refused for good is known (shapes.py).
+them. The result is that of trying all pods again after every node, but most need not be tried: the
+nodes that rejected a pod still do unless another pod helps it (refusals.py), whether the
+new node has too little room is found for all pods at once (room.py), and rejections by a node of the same
+shape that are final are known (shapes.py).
 
 Called by: fitting.
 """
@@ -35,27 +35,27 @@ from berth.snapshot.columns.growing import Mask
 from berth.snapshot.pod_group_states import GroupKey
 
 
-class Stays(NamedTuple):
-    """Whether nothing but a new node helps pods of a kind has changed; `before` is what it was."""
+class UndoKind(NamedTuple):
+    """An undo record: `before` is whether only a new node could help pods of that kind."""
 
     number: int
     before: bool
 
 
-Step = Node | Placed | Stays
+Step = Node | Placed | UndoKind
 
 
-class Newcomer(NamedTuple):
-    """The node that joined last, of that shape."""
+class AddedNode(NamedTuple):
+    """The node that was added last, of that shape."""
 
     name: str
     shape: AddableNode
 
 
 class UnplacedPods(NamedTuple):
-    """How many pods have no node. `nearer` counts those of gangs that would have one if their gang had.
+    """How many pods have no node. `nearer` counts those whose gang has nodes for some of its pods.
 
-    `lasting` says that no pod that gets a node helps any of them.
+    `lasting` says that no placed pod helps any of them.
     """
 
     left: int
@@ -64,20 +64,20 @@ class UnplacedPods(NamedTuple):
 
 
 def in_order(pods: Sequence[Pod]) -> list[Pod]:
-    """The order in which a queue gives pods that came together: by priority, else as given."""
+    """The order of pods in the queue: by priority, then as given."""
     return sorted(pods, key=lambda pod: -pod.priority)
 
 
 @dataclass
 class GrowingCluster:
-    """A simulated cluster that nodes join and pods are placed on, all of which can be taken back."""
+    """A simulated cluster to which nodes are added and on which pods are placed; all of it can be undone."""
 
     simulation: Simulation
     pace: Pace
     steps: list[Step] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Take note of the names that are taken."""
+        """Collect the names of nodes and pods."""
         self._one_by_one = OneByOne(self.simulation)
         self._groups = GroupPlacing(self.simulation, self._one_by_one)
         self._names = {node.name for node in self.simulation.nodes()}
@@ -95,7 +95,7 @@ class GrowingCluster:
     # Pods.
 
     async def ask(self, pods: Sequence[Pod]) -> UnplacedPods:
-        """Place those of these pods that fit, once what was placed for others is taken back."""
+        """Undo all steps, then place those of these pods that fit."""
         self._groups.know(pods)
         self._left = UnplacedByKind(in_order(pods), self._kind)
         kinds = [self._left.unit(number, turn)[0] for number, turn in enumerate(self._left.first.tolist())]
@@ -104,11 +104,11 @@ class GrowingCluster:
         return await self.place()
 
     def left(self) -> list[Left]:
-        """Those that are left, with the reasons that `place` or `ask` found last."""
+        """The pods without a node, with the reasons that `place` or `ask` found last."""
         return [*self._left]
 
     async def place(self) -> UnplacedPods:
-        """Place those that are left and fit; the reasons of the others are those of the end."""
+        """Place the unplaced pods that fit; the reasons of the others are those at the end."""
         while True:
             before = len(self._left)
             rest = await self._tried()
@@ -116,40 +116,40 @@ class GrowingCluster:
                 return rest
 
     async def grow(self, shape: AddableNode) -> UnplacedPods:
-        """Add a node of that shape, and place those that are left and fit now.
+        """Add a node of that shape, and place the unplaced pods that fit now.
 
-        Pods that nothing helps but a new node go to this one or nowhere, so those that it has too little room
-        for, or that no node of its shape takes, are not tried. `left` has no reasons of it.
+        Pods that only a new node helps fit on this one or nowhere, so those that it has too little room
+        for, or that no node of its shape accepts, are not tried. `left` has no reasons of this node.
         """
         return await self._tried(self._add(shape))
 
-    async def _tried(self, new: Newcomer | None = None) -> UnplacedPods:
-        """Place those that fit; `new` is the one node that was not there when all of them were tried.
+    async def _tried(self, new: AddedNode | None = None) -> UnplacedPods:
+        """Place the pods that fit; `new` is the one node that was added since all of them were tried.
 
         A pod that is placed may make room for one that was tried before it, by affinity: such pods are tried
-        again until none is placed any more. A reason may be of before a pod was placed that does not help.
+        again until no more is placed. A reason may be from before another pod was placed that does not help.
 
-        Chance begins anew with each call, so that what was tried before and taken back does not count.
-        Cost: a decision for each pod that is placed, and for each kind of pods that is left and tried;
+        Each call restarts the random numbers, so that steps that were undone have no effect.
+        Cost: a decision for each pod that is placed, and for each kind of pods that is tried in vain;
         besides, some operations on arrays for each pod that is placed.
         """
         self.simulation.chance.seed(self.simulation.options.seed)
         self._nearer.clear()
-        turns = RetryTurns(self._left, self._hopeless(new))
+        turns = RetryTurns(self._left, self._only_new_node_helps(new))
         while (turn := turns.next()) is not None:
             before = len(self._left)
             with self.pace():
                 refused = await self._decided(turn, new)
             if len(self._left) < before:
                 turns.placed(turn)
-                turns.leave_out(self._hopeless(new))
+                turns.leave_out(self._only_new_node_helps(new))
             else:
                 turns.refused(turn, may_be_helped=self._noted(turn, refused[0], new))
         helped = ~self._left.stays & (self._left.first < self._left.none)
         return UnplacedPods(len(self._left), sum(self._nearer.values()), not helped.any())
 
-    def _hopeless(self, new: Newcomer | None) -> Mask:
-        """The kinds that only a new node helps, but not this one; none without it.
+    def _only_new_node_helps(self, new: AddedNode | None) -> Mask:
+        """The kinds that only a new node helps, and this one does not; none without a new node.
 
         Shapes: result bool (k,).
         """
@@ -161,8 +161,8 @@ class GrowingCluster:
         hopeless: Mask = self._left.stays & (self._unfit.of(new.shape) | ~room)
         return hopeless
 
-    def _noted(self, turn: Turn, refused: Left, new: Newcomer | None) -> bool:
-        """Take note of a kind that was refused; whether a pod helps it that gets a node."""
+    def _noted(self, turn: Turn, refused: Left, new: AddedNode | None) -> bool:
+        """Record a kind that was rejected; returns whether a placed pod may help it."""
         kind, helped = self._left.kinds[turn.number], True
         if not isinstance(kind, GroupKey):
             self._left.reasons[turn.number] = refused.status
@@ -173,11 +173,11 @@ class GrowingCluster:
         before = bool(self._left.stays[turn.number])
         if before == helped:
             self._left.stays[turn.number] = not helped
-            self.steps.append(Stays(turn.number, before))
+            self.steps.append(UndoKind(turn.number, before))
         return helped
 
-    async def _decided(self, turn: Turn, new: Newcomer | None) -> Sequence[Left]:
-        """Those of a pod, or of a group's pods, that have no node."""
+    async def _decided(self, turn: Turn, new: AddedNode | None) -> Sequence[Left]:
+        """Schedule a pod, or a group's pods; returns those without a node."""
         kind = self._left.kinds[turn.number]
         if isinstance(kind, GroupKey):
             outcome = await self._groups.place(kind, turn.pods)
@@ -186,7 +186,7 @@ class GrowingCluster:
             self._nearer[kind] = outcome.room
             self._left.reasons_in_group[turn.number] = {e.pod.uid: e.status for e in outcome.left}
             return outcome.left
-        # What is known of a kind of many pods, of all nodes, costs less than a look at one node.
+        # For a kind of many pods, cached results for all nodes cost less than evaluating one node.
         alone = self._left.stays[turn.number] and self._left.alone(turn.number)
         answer = await self._one_by_one.place(turn.pods[0], new.name if new and alone else None)
         if isinstance(answer, Placed):
@@ -203,8 +203,8 @@ class GrowingCluster:
 
     # Nodes.
 
-    def _add(self, shape: AddableNode) -> Newcomer:
-        """Add a node of that shape, under a name of its own."""
+    def _add(self, shape: AddableNode) -> AddedNode:
+        """Add a node of that shape, with a new name."""
         while (name := f"{shape.node.name}-{self._number}") in self._names:
             self._number += 1
         self._number += 1
@@ -214,10 +214,10 @@ class GrowingCluster:
         self._added.append((len(self.steps), name))
         self._offered.update((each, None) for each in node.status.allocatable if _counts(each))
         self.steps.append(node)
-        return Newcomer(name, shape)
+        return AddedNode(name, shape)
 
     def waste(self, since: int) -> float:
-        """The part of the nodes added since that step that is left free, from 0 to 1.
+        """The free part of the nodes that were added since that step, from 0 to 1.
 
         Cost: some operations on arrays for each resource that new nodes offer.
         """
@@ -239,14 +239,14 @@ class GrowingCluster:
     # Back again.
 
     async def back_to(self, count: int) -> None:
-        """Take back all steps but the first so many, the latest first."""
+        """Undo all steps but the first `steps`, the latest first."""
         core = self.simulation.core
         while len(self.steps) > count:
             step = self.steps.pop()
             if isinstance(step, Placed):
                 await self._one_by_one.take_back(step)
                 self._left.put_back(step.pod)
-            elif isinstance(step, Stays):
+            elif isinstance(step, UndoKind):
                 self._left.stays[step.number] = step.before
             else:
                 self._added.pop()
@@ -255,5 +255,5 @@ class GrowingCluster:
 
 
 def _counts(resource: str) -> bool:
-    """Whether it is waste where the resource is left free."""
+    """Whether a free amount of the resource counts as waste."""
     return resource in (CPU, MEMORY) or is_extended(resource)

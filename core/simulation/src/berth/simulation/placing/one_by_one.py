@@ -1,9 +1,9 @@
-"""Pods decided on one after the other, each as in a scheduling cycle of its own, and taken back at will.
+"""Schedules pods one after the other, each as in a scheduling cycle; each can be undone.
 
-    pod --> decision on the class's known answers --> assumed, Reserve --> the next pod
+    pod --> decision, with the equivalence cache --> assumed, Reserve --> the next pod
 
-A pod is neither queued nor bound, and nothing is preempted for it: that makes a decision cost some tens of
-microseconds. Nodes can join and go between two pods.
+A pod is neither queued nor bound, and nothing is preempted for it, so a decision costs some tens of
+microseconds. Nodes can be added and removed between two pods.
 
 Called by: fill, growing_cluster, group_placing.
 """
@@ -36,7 +36,7 @@ Pace = Callable[[], AbstractContextManager[None]]
 
 
 class Placed(msgspec.Struct, frozen=True):
-    """A pod that counts on its node, and what its Reserve plugins need to let go of it."""
+    """An assumed pod, and the cycle state that Unreserve needs."""
 
     pod: Pod
     framework: Framework
@@ -50,14 +50,14 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Left(NamedTuple):
-    """A pod that has no node, and why; the message is kube-scheduler's."""
+    """A pod without a node, and the reason; the message is kube-scheduler's."""
 
     pod: Pod
     status: Status
 
 
 class OneByOne:
-    """Places pods in a simulation in which everything has happened."""
+    """Places pods in a finished simulation."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -65,9 +65,9 @@ class OneByOne:
         self.now = simulation.clock.wall()
 
     async def place(self, pod: Pod, only: str | None = None) -> Placed | Status:
-        """Decide on the pod: it counts on its node from now on, or the status says why it has none.
+        """Schedule the pod: it is assumed from now on, or the status says why no node fits.
 
-        `only` is the one node that it may go to, None where it may go to any.
+        `only` restricts the choice to that node.
         """
         core, cycle = self._core, self._core.schedule_one
         self._simulation.plugins.show(pod)
@@ -90,7 +90,7 @@ class OneByOne:
         return placed
 
     async def keep(self, placed: Placed) -> Status:
-        """Let the pod count on its node; not if a Reserve plugin says no."""
+        """Assume the pod and run Reserve; a rejection by a Reserve plugin undoes it."""
         self._core.cache.assume_pod(placed.pod)
         reserved = await placed.framework.run_reserve(placed.state, placed.pod, placed.node, placed.record)
         if not reserved.ok:
@@ -98,7 +98,7 @@ class OneByOne:
         return reserved
 
     async def _over(self, record: CycleRecord, status: Status) -> Status:
-        """Let sidecars hear of the attempt's end."""
+        """Tell sidecars that the attempt has ended."""
         if self._simulation.plugins.present:
             self._core.schedule_one.attempts.end(record, status)
             await asyncio.sleep(0)
@@ -107,20 +107,20 @@ class OneByOne:
         return status
 
     async def take_back(self, placed: Placed) -> None:
-        """Let the pod count no more; Reserve plugins let go of what they held for it."""
+        """Undo: run Unreserve and forget the pod."""
         await placed.framework.run_unreserve(placed.state, placed.pod, placed.node, placed.record)
         self._core.cache.forget_pod(placed.pod)
         self._simulation.plugins.hide(placed.pod)
 
     def add(self, node: Node) -> None:
-        """Let the node join; its name is one that no other node has."""
+        """Add the node, whose name is new."""
         self._simulation.put(node)
         self._simulation.state.deliver()
 
     def remove(self, node: Node) -> None:
-        """Let the node go, which has no pods.
+        """Remove the node, which has no pods.
 
-        Where nodes go in the reverse order of their coming, the others keep their places.
+        If nodes are removed in the reverse order of their addition, the rows of the others stay the same.
         """
         self._simulation.remove(node)
         self._simulation.state.deliver()
@@ -132,9 +132,9 @@ def on_running(
     then: Callable[[Simulation], Coroutine[Any, Any, T]],
     pace: Pace = nullcontext,
 ) -> T:
-    """What `then` finds out with the cluster's running pods on their nodes; its pending ones are left out.
+    """The result of `then` on the cluster with its running pods; its pending pods are left out.
 
-    No plugin makes room for pods. To build the cluster is one step of `pace`.
+    PostFilter is not run. Building the cluster is one step of `pace`.
     Raises: InputError, PluginsError, BuildError, and what `pace` and `then` raise.
     """
     building = ExitStack()
@@ -149,7 +149,7 @@ def on_running(
 
 
 def without_post_filter(options: SimulationOptions) -> SimulationOptions:
-    """The same with no plugin that makes room."""
+    """The configuration without PostFilter plugins."""
     profiles = tuple(
         msgspec.structs.replace(profile, points={**profile.points, ExtensionPoint.POST_FILTER: ()})
         for profile in options.loaded.profiles
@@ -159,7 +159,7 @@ def without_post_filter(options: SimulationOptions) -> SimulationOptions:
 
 
 def check_ours(pod: Pod, profiles: Collection[str]) -> None:
-    """Refuse a pod that the scheduler does not decide on. Raises: InputError."""
+    """Refuse a pod that no profile of the scheduler schedules. Raises: InputError."""
     if pod.spec.scheduler_name not in profiles:
         known = ", ".join(sorted(profiles))
         raise InputError(
@@ -172,7 +172,7 @@ def check_ours(pod: Pod, profiles: Collection[str]) -> None:
 
 
 def check_alone(pod: Pod, profiles: Collection[str]) -> None:
-    """Refuse a pod that is not decided on by itself. Raises: InputError."""
+    """Refuse a pod of a group. Raises: InputError."""
     check_ours(pod, profiles)
     if pod.spec.scheduling_group is not None:
         raise InputError(

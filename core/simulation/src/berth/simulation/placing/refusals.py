@@ -1,9 +1,9 @@
-"""Which pods that were refused may be helped by a pod that gets a node, and which by a new node alone.
+"""Whether a placed pod may help a pod that was rejected, or only a new node.
 
-A pod that got a node may help one for whose refusal a plugin is to blame that waits for pods, claims or
-volumes. What plugins wait for is what they register for the scheduling queue. A pod that is not helped so is
-refused by the nodes that are there, whatever gets a place on them: no further pod and no further node makes
-one of them take it.
+A placed pod may help a pod that was rejected by a plugin which registers events of pods, claims or
+volumes (EventsToRegister). A pod that is not helped so is
+rejected by the present nodes for good: no further pod and no further node makes
+one of them fit.
 
 Called by: growing_cluster.
 """
@@ -24,7 +24,7 @@ TAKEN: Final = frozenset(
 
 
 class Refusals:
-    """What plugins of these profiles wait for."""
+    """The events that the plugins of these profiles register."""
 
     def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
         self._profiles = profiles
@@ -32,7 +32,7 @@ class Refusals:
         """Which plugins of which profiles wait for what a pod changes that gets a node."""
 
     def may_be_helped(self, profile: str, status: Status) -> bool:
-        """Whether a pod that gets a node may help a pod of the profile that was refused so."""
+        """Whether a placed pod may help a pod of the profile that was rejected with that status."""
         if not isinstance(status.error, FitError):
             return True
         plugins = status.error.diagnosis.unschedulable_plugins

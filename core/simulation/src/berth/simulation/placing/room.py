@@ -1,7 +1,7 @@
-"""Which kinds of pods a node may have room for, all of them in one operation.
+"""Which kinds of pods a node may have enough resources for, all in one operation.
 
-NodeResourcesFit turns down a pod that requests more than is left; what it demands of a pod's kind does not
-change, so a node that fills up is compared with all kinds at once, and those that do not fit are not asked.
+NodeResourcesFit rejects a pod that requests more than is free; a kind's requests do not
+change, so a node is compared with all kinds at once, and those that do not fit are not tried.
 
 Called by: growing_cluster.
 """
@@ -24,7 +24,7 @@ MAX_RESOURCES: Final = 16
 
 
 class Room:
-    """What pods of each kind demand of a node. Shapes: k kinds, each by one of its pods."""
+    """The requests of each kind. Shapes: k kinds, each by one of its pods."""
 
     def __init__(self, pods: Sequence[Pod], frameworks: Mapping[str, Framework]) -> None:
         demands = [_demanded(pod, frameworks[pod.spec.scheduler_name]) for pod in pods]
@@ -36,7 +36,7 @@ class Room:
         self._unchecked: Mask = np.array([each is None for each in demands], dtype=bool)
 
     def on(self, nodes: Snapshot, row: int) -> Mask:
-        """The kinds that the node is not sure to have too little room for. Shapes: result bool (k,)."""
+        """The kinds that the node may have enough resources for. Shapes: result bool (k,)."""
         fits: Mask = np.full(self._unchecked.size, nodes.pod_count[row] < nodes.allowed_pods[row])
         for name, least in self._least.items():
             offered = nodes.offered(name)
@@ -46,7 +46,7 @@ class Room:
 
 
 def _demanded(pod: Pod, framework: Framework) -> Units | None:
-    """What a node must have left, or the pod is turned down; None where the profile does not say."""
+    """The free resources without which the pod is rejected; None without NodeResourcesFit."""
     for plugin in framework.plugins.filter:
         if isinstance(plugin, NodeResourcesFit):
             return plugin.demanded(pod)

@@ -1,7 +1,7 @@
-"""Nodes that could be added, and which kinds of pods none of a shape's nodes takes, however empty it is.
+"""Nodes that could be added, and the kinds of pods that even an empty node of a shape rejects.
 
-Nodes of one shape differ in nothing but their names. What a plugin that looks at the Node object alone says
-of one of them holds for all, unless it asks for the name.
+Nodes of one shape differ in their names alone. The verdict of a plugin that reads the Node object alone
+holds for all of them, unless it reads the name.
 
 Called by: growing_cluster.
 """
@@ -22,7 +22,7 @@ from berth.snapshot.columns.growing import Mask
 
 
 class AddableNode(msgspec.Struct, frozen=True):
-    """A node that could be added, at most so often; `price` is in any unit, the same for all shapes."""
+    """A node that could be added, at most `count` times; `price` is in any unit, the same for all shapes."""
 
     name: str
     node: Node
@@ -31,7 +31,7 @@ class AddableNode(msgspec.Struct, frozen=True):
 
 
 class Unfit:
-    """Of each shape, which kinds of pods its nodes refuse for good. Shapes: masks bool (k,)."""
+    """The kinds of pods that each shape's nodes reject for good. Shapes: masks bool (k,)."""
 
     def __init__(self, kinds: int, frameworks: Mapping[str, Framework]) -> None:
         self._none: Mask = np.zeros(kinds, dtype=bool)
@@ -39,11 +39,11 @@ class Unfit:
         self._unfit: dict[str, Mask] = {}
 
     def of(self, shape: AddableNode) -> Mask:
-        """The kinds that are known to be refused by every node of the shape."""
+        """The kinds that every node of the shape is known to reject."""
         return self._unfit.get(shape.name, self._none)
 
     def note(self, shape: AddableNode, kind: int, pod: Pod, status: Status, row: int) -> None:
-        """Take note of why a pod of that kind was refused, where the node of that row is of the shape."""
+        """Record the rejection of a pod of that kind by the node of that row, which is of the shape."""
         if isinstance(status.error, FitError):
             verdict = status.error.diagnosis.node_status(row)
             plugin = self._frameworks[pod.spec.scheduler_name].plugins.by_name.get(verdict.plugin)

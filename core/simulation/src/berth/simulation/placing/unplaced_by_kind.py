@@ -1,10 +1,10 @@
-"""Pods that have no node, kind by kind in their turns, so that a try costs what it decides on.
+"""Pods without a node, by kind, so that a try costs one decision a kind.
 
-    asked --> a try: the kind whose turn it is --> placed: its next turn, and that of kinds that it helps
-                                               --> refused: all its pods are left until a pod helps them
+    pods --> a try: the kind whose turn it is --> placed: its next turn, and that of kinds that it helps
+                                               --> rejected: its pods wait until a placed pod helps them
 
 Pods of one kind are equal to the engine; pods of one group are a kind, and have one turn. Kinds have numbers,
-so that what is known of them are arrays, and a kind that is not tried costs a place in an operation on them.
+so that their state is in arrays, and a kind that is not tried costs one element of an array operation.
 
 Called by: growing_cluster.
 """
@@ -28,14 +28,14 @@ NOT_TRIED = Status()
 
 
 class UnplacedByKind:
-    """Those of the asked pods that have no node; pods are taken out as they get one, and put back.
+    """The pods that have no node; pods are removed when they get one, and put back.
 
     Shapes, for k kinds: first int64 (k,), the first turn of each, `none` where no pod is left;
         stays bool (k,), whether nothing but a new node makes the engine take a pod of the kind.
     """
 
     def __init__(self, asked: Sequence[Pod], kind_of: Callable[[Pod], Kind]) -> None:
-        """All of the pods, none of which was tried yet, in turns as they are given."""
+        """`pods` are in the order of their turns."""
         self.asked = asked
         self.none = len(asked)
         numbers: dict[Kind, int] = {}
@@ -59,7 +59,7 @@ class UnplacedByKind:
         return self._count
 
     def __iter__(self) -> Iterator[Left]:
-        """In their turns, with their reasons."""
+        """Iterate in the order of turns, with reasons."""
         for turn in sorted(turn for turns in self._turns for turn in turns):
             yield Left(self.asked[turn], self._reason(turn))
 
@@ -143,14 +143,14 @@ class RetryTurns:
         return None if number is None or self._due[number] == self._left.none else number
 
     def refused(self, turn: Turn, *, may_be_helped: bool) -> None:
-        """Nothing was placed: the kind is left alone until a pod helps it."""
+        """Record that no pod was placed: the kind is not tried again until a placed pod helps it."""
         self._due[turn.number] = self._left.none
         self._refused[turn.number] = True
         if may_be_helped:
             self._helped.append(turn.number)
 
     def placed(self, turn: Turn) -> None:
-        """A pod was placed, or pods of a group: the kind goes on with its next turn, as do those it helps."""
+        """Record that a pod, or a group's pods, were placed: the kind and those it helps have a turn."""
         is_group = isinstance(self._left.kinds[turn.number], GroupKey)
         self._due[turn.number] = self._left.none if is_group else self._after(turn, turn.number)
         helped, self._helped = self._helped, []

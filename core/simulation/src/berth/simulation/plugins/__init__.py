@@ -1,1 +1,1 @@
-"""The scheduler of a simulation as its files say, and its sidecars and extenders."""
+"""The configuration of the simulated scheduler, and its sidecars and extenders."""

@@ -1,6 +1,6 @@
-"""The host of sidecars and the extenders of a simulation: each call is made outside of virtual time.
+"""The sidecar host and the extenders of a simulation: each call is made in real time.
 
-A plugin that uses the clock holds the virtual time by then.
+A plugin that uses the clock has the virtual time by then.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from berth.out_of_tree.extender import ExtenderError, HttpExtender
 from berth.out_of_tree.host import PluginHost
 from berth.out_of_tree.transport.sent_call import SentCall
 from berth.out_of_tree.versions import PluginVersion
-from berth.simulation.plugins.outside import Outside
 from berth.simulation.plugins.plugin_calls import OK, CallCounts
+from berth.simulation.plugins.real_time_loop import RealTimeLoop
 from berth_plugin_proto import identity_pb2, queueing_pb2
 
 R = TypeVar("R")
@@ -43,7 +43,7 @@ Heard = list[tuple[int, bool]]
 class OutsideCaller(Caller, msgspec.Struct, frozen=True, eq=False):
     """Calls one plugin while virtual time stands still."""
 
-    outside: Outside
+    outside: RealTimeLoop
     unix_micros: Callable[[], int]
     """The virtual time."""
 
@@ -65,7 +65,7 @@ class OutsideCaller(Caller, msgspec.Struct, frozen=True, eq=False):
         return self.outside.run(self._in_time(Caller.ask_queueing(self, name, request, read)))
 
     async def _in_time(self, call: Coroutine[Any, Any, R]) -> R:
-        """What comes of the call, made once the plugin holds the virtual time."""
+        """Make the call after the plugin received the virtual time, and return its result."""
         now = self.unix_micros()
         if self.connection.unix_micros != now:
             await self.connection.reach(now)
@@ -77,11 +77,11 @@ async def _given(answered: Awaitable[R]) -> R:
 
 
 class OutsideHost(PluginHost):
-    """Asks nothing ahead, and takes what plugins say by themselves into the simulation's own loop."""
+    """A PluginHost that asks nothing ahead, and forwards plugins' requeues to the simulation's loop."""
 
     def __init__(
         self,
-        outside: Outside,
+        outside: RealTimeLoop,
         specs: Iterable[SidecarSpec],
         profiles: Iterable[ResolvedProfile],
         **parts: Any,
@@ -100,12 +100,12 @@ class OutsideHost(PluginHost):
 
     @property
     def speaks(self) -> bool:
-        """Whether a plugin may say something by itself."""
+        """Whether a plugin may send requeues."""
         return any(self._speaking())
 
     @property
     def speaks_in_real_time(self) -> bool:
-        """Whether one of these may say it at any moment: it does not use the clock."""
+        """Whether one that may do so does not use the clock, so that it may at any moment."""
         return any(not connection.capabilities.clock for connection in self._speaking())
 
     def _speaking(self) -> Iterator[PluginConnection]:
@@ -117,7 +117,7 @@ class OutsideHost(PluginHost):
         return round(self._clock.wall() * MICROS)
 
     async def say_time(self) -> None:
-        """Have all plugins hold the virtual time, and hear what they said up to it."""
+        """Send the virtual time to all plugins, and receive the requeues up to it."""
         wakes = []
         for name, connection in self.connections.items():
             reached = await connection.reach(self.unix_micros())
@@ -128,7 +128,7 @@ class OutsideHost(PluginHost):
         self.wake_at_micros = min(wakes, default=None)
 
     async def _hear(self, name: str, number: int) -> None:
-        """Wait for what the plugin has said by itself; what was said while nothing listened never comes."""
+        """Wait for the plugin's requeues; those that were sent before the stream was open never come."""
         try:
             async with asyncio.timeout(HEAR_SECONDS):
                 while self._heard[name] < number and self._lost[name] < MAX_LOST:
@@ -139,17 +139,17 @@ class OutsideHost(PluginHost):
             self._lost[name] += 1
 
     def heard(self) -> Heard:
-        """What plugins have been sent, but for the calls."""
+        """The state that plugins have been sent."""
         return [(each.feed.generation, each.connection.ready) for each in self.versions.values()]
 
     def caller(self, version: PluginVersion, profile: str) -> Caller:
-        """What calls that version in the name of that profile."""
+        """The caller of that version on behalf of that profile."""
         return OutsideCaller(
             version.connection, version.feed, profile, self._around, self._outside, self.unix_micros
         )
 
     async def in_step(self, seconds: float) -> None:
-        """Wait until plugins have taken in the newest state, but no longer than that."""
+        """Wait until plugins have acknowledged the newest state, up to that limit."""
         pairs = [(version.connection, version.feed) for version in self.versions.values()]
         ends = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < ends and any(  # noqa: ASYNC110 - steps have no event
@@ -158,7 +158,7 @@ class OutsideHost(PluginHost):
             await asyncio.sleep(LOOK_SECONDS)
 
     def lacking(self, name: str) -> list[str]:
-        """The kinds that the plugin watches and of which there is no object."""
+        """The kinds that the plugin watches and the input does not have."""
         wanted = self.versions[name].connection.capabilities.state.resources
         return [each.resource for each in wanted if not any(self._objects.upserts([each]))]
 
@@ -178,9 +178,9 @@ class OutsideHost(PluginHost):
 
 
 class OutsideExtender:
-    """One extender, asked while virtual time stands still. Implements berth.framework.extender.Extender."""
+    """An extender, called while virtual time stands still. Implements berth.framework.extender.Extender."""
 
-    def __init__(self, extender: HttpExtender, outside: Outside, counts: CallCounts) -> None:
+    def __init__(self, extender: HttpExtender, outside: RealTimeLoop, counts: CallCounts) -> None:
         self._extender = extender
         self._outside = outside
         self._counts = counts
@@ -205,7 +205,7 @@ class OutsideExtender:
         async def scores() -> Mapping[str, int]:
             return await self._extender.prioritize(attempt, nodes)
 
-        # Without its scores the others' decide, whatever the configuration says.
+        # Without its scores those of others decide, whether it is ignorable or not.
         return self._asked("prioritize", scores(), passes=True)
 
     async def preempt(self, attempt: Attempt, victims: Mapping[str, Victims]) -> dict[str, Victims]:

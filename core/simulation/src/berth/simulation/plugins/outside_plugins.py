@@ -1,14 +1,14 @@
 """Sidecars and HTTP extenders of a simulation: started or attached, asked in real time.
 
-    entry --command--> a process of its own --+--> connection (outside.py) --> joined to its profiles
+    entry --command--> a process of its own --+--> connection (real_time_loop.py) --> enabled in its profiles
                  address ---------------------+
 
     virtual time:  scheduler --> plugin at its points --> call --+        +--> answer, at the same moment
     real time:                                                   +--> socket --+
 
-What a plugin answers comes at the virtual moment at which it was asked, however long it took. One that uses
-the clock holds the virtual time, is woken at the times that it asks for, and is heard out before time passes.
-What another one says by itself (Requeue) comes when it comes: it is given a moment while a pod waits.
+A plugin's answer arrives at the virtual time of the question, however long it took. A plugin that uses
+the clock is sent the virtual time, is woken at the times that it asks for, and is read before time passes.
+Requeues of other plugins arrive in real time: the simulation gives them a moment while a pod waits.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ from berth.scheduler.scheduler import Scheduler
 from berth.simulation.cluster.state import ClusterState
 from berth.simulation.cluster.virtual_time import Spawn
 from berth.simulation.errors import PluginsError
-from berth.simulation.plugins.outside import Outside
 from berth.simulation.plugins.outside_host import MICROS, Heard, OutsideExtender, OutsideHost
 from berth.simulation.plugins.plugin_calls import CallCounts, PluginUse
 from berth.simulation.plugins.plugin_settings import SimulatedSidecars
 from berth.simulation.plugins.plugin_state import StateError, read_state
+from berth.simulation.plugins.real_time_loop import RealTimeLoop
 from berth.simulation.plugins.shown_objects import ShownObjects
 from berth.simulation.plugins.started_plugins import START_SECONDS, StartedPlugins
 from berth.simulation.queue_shares.samples import QueueState, ShownQueues
@@ -69,7 +69,7 @@ MOMENT_SECONDS: Final = 0.005
 
 
 class OutsidePlugins:
-    """Implements SimulationPlugins (running/plugins.py), and PluginSource; to be closed by `with`."""
+    """Implements SimulationPlugins (running/plugins.py) and PluginSource; a context manager."""
 
     present = True
 
@@ -85,7 +85,7 @@ class OutsidePlugins:
         self._plugins = plugins
         self._counts = CallCounts()
         self._objects = ShownObjects(cluster)
-        self._outside = Outside()
+        self._outside = RealTimeLoop()
         self._started = StartedPlugins(plugins, with_pages=shows_queues)
         self._tasks: list[asyncio.Task[Any]] = []
         self._http: HttpExtenders | None = None
@@ -114,7 +114,7 @@ class OutsidePlugins:
         self._extenders: list[Extender] = []
 
     def __enter__(self) -> Self:
-        """Start what is started by a command. Raises: PluginsError."""
+        """Start the plugins that have a command. Raises: PluginsError."""
         try:
             self._sidecars: Sequence[SidecarSpec] = self._outside.run(self._started.start())
         except BaseException:
@@ -123,7 +123,7 @@ class OutsidePlugins:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Hang up, and end what was started."""
+        """Disconnect, and end the started plugins."""
         with self._outside:
             self._outside.run(self._end())
 
@@ -138,7 +138,7 @@ class OutsidePlugins:
     # For the simulation.
 
     def source(self, state: ClusterState, clock: Clock) -> Self:
-        """Where the scheduler gets its plugins from."""
+        """The source of the scheduler's plugins."""
         self._objects.state, self._clock = state, clock
         if self._loaded.extenders:
             self._http = self._outside.run(self._new_extenders())
@@ -150,19 +150,19 @@ class OutsidePlugins:
         return HttpExtenders(self._loaded.extenders, around)
 
     def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
-        """The handler of that kind's objects, which shows them to plugins as well."""
+        """Wrap the handler of a kind so that plugins receive its objects, too."""
         return self._objects.shown(kind, handler)
 
     def show(self, pod: Pod) -> None:
-        """Show a pod that is decided on and was never created."""
+        """Send a hypothetical pod, which was never created, to plugins."""
         self._objects.show(pod)
 
     def hide(self, pod: Pod) -> None:
-        """Forget such a pod."""
+        """Drop a hypothetical pod."""
         self._objects.hide(pod)
 
     def connect(self, core: Scheduler, spawn: Spawn) -> None:
-        """Put sidecars into their profiles, and wait until each can be asked. Raises: PluginsError."""
+        """Enable sidecars in their profiles, and wait until each is ready. Raises: PluginsError."""
         self._spawn = spawn
         if self._host is None:
             return
@@ -193,7 +193,7 @@ class OutsidePlugins:
 
     def _not_ready(self, spec: "SidecarSpec", connection: PluginConnection) -> str:
         if spec.command:
-            why = self._started.last_words(spec.name)
+            why = self._started.last_output(spec.name)
             remedy = "correct the command, which is to serve at $BERTH_PLUGIN_ADDRESS"
             place = self._plugins.place(spec, "command")
             return f"{place}: not ready within {START_SECONDS:g} s: {why}; {remedy}"
@@ -210,7 +210,7 @@ class OutsidePlugins:
             raise PluginsError(f"{place} binds pods itself, in a real cluster; list its points without bind")
 
     def ended(self, record: CycleRecord) -> None:
-        """Have sidecars hear of the end of an attempt."""
+        """Tell sidecars that an attempt has ended."""
         if self._host is None or self._spawn is None:
             return
         for name, work in self._host.cycles_done(record):
@@ -218,7 +218,7 @@ class OutsidePlugins:
         self._rejected.pop(record.pod.uid, None)
         if by := sorted(self._host.connections.keys() & set(rejectors(record))):
             error = None if record.status is None else record.status.error
-            # What Filter says of nodes changes with the cluster; the pod itself may wait for a timer.
+            # Filter's answers change with the cluster; the pod itself may wait for a timer.
             by_filter = (
                 isinstance(error, FitError)
                 and not record.node_name
@@ -226,11 +226,11 @@ class OutsidePlugins:
             )
             self._rejected[record.pod.uid] = by
             (self._by_filter.add if by_filter else self._by_filter.discard)(record.pod.uid)
-        self._breathe()
+        self._let_plugins_run()
 
     def moves(self) -> bool:
-        """Let sidecars follow before virtual time passes; whether one of them moved anything."""
-        self._breathe()
+        """Synchronize sidecars before virtual time passes; returns whether one of them requeued pods."""
+        self._let_plugins_run()
         if self._host is None or not self._host.speaks or not self._anything_waits():
             self._set_alarm(None)
             return False
@@ -250,12 +250,12 @@ class OutsidePlugins:
         return self._set_alarm(self._host.wake_at_micros) or moved
 
     def _timers_ahead(self, host: OutsideHost) -> bool:
-        """Whether plugins that have been heard out are not to be said the time yet."""
+        """Whether plugins' timers are due later, so that the time need not be sent yet."""
         wake = host.wake_at_micros
         return wake is None or (self._alarm_micros == wake and host.unix_micros() < wake)
 
     def _set_alarm(self, unix_micros: int | None) -> bool:
-        """Wake plugins at that time and no other; whether that is another time than before."""
+        """Set the one time at which plugins are woken; returns whether it changed."""
         if self._wakes >= MAX_WAKES:
             unix_micros = None
         if unix_micros == self._alarm_micros:
@@ -264,7 +264,7 @@ class OutsidePlugins:
             self._alarm.cancel()
         self._alarm_micros = unix_micros
         if unix_micros is not None:
-            # The loop asks `moves` before time passes on, and plugins are said the time there.
+            # The loop calls `moves` before time passes, which sends plugins the time.
             left = unix_micros / MICROS - self._clock.wall()
             self._alarm = asyncio.get_running_loop().call_later(left, self._woken)
         return True
@@ -274,7 +274,7 @@ class OutsidePlugins:
         self._wakes += 1
 
     def next_wake(self, progress: float) -> float:
-        """When a plugin wants to be woken, in virtual seconds; never, where that brings nothing."""
+        """The next timer of a plugin, in virtual seconds; infinite where waking it has no effect."""
         if progress != self._progress:
             self._progress, self._wakes = progress, 0
         wake = math.inf if self._alarm_micros is None else self._alarm_micros / MICROS
@@ -283,28 +283,28 @@ class OutsidePlugins:
         return math.inf if too_late else wake
 
     def _anything_waits(self) -> bool:
-        """Whether what a sidecar says may help a pod."""
+        """Whether a sidecar's requeue may help a pod."""
         assert self._parts is not None, "the host was made with them"
         sizes = self._parts.queue.sizes()
         sorts = any(ExtensionPoint.QUEUE_SORT in spec.extension_points for spec in self._sidecars)
         held = sizes.gated or any(True for _ in self._parts.waiting_pods)
         return bool(self._rejected or held or (sorts and any(sizes)))
 
-    def _breathe(self) -> None:
+    def _let_plugins_run(self) -> None:
         if self._host is not None and SYSTEM_CLOCK.monotonic() - self._breathed > BREATH_SECONDS:
             self._outside.run(self._in_step(self._host))
             self._breathed = SYSTEM_CLOCK.monotonic()
 
     async def _in_step(self, host: OutsideHost) -> None:
         if self._heard_out:
-            await host.say_time()  # What changes now is seen now, however long nothing was said.
+            await host.say_time()  # Changes from now on are handled now, even after a long silence.
         await host.in_step(IN_STEP_SECONDS)
         await host.say_time()
         if host.speaks_in_real_time:
             await asyncio.sleep(MOMENT_SECONDS)
 
     def queues(self) -> dict[str, QueueState]:
-        """What each queue has now, as started plugins show it. Raises: PluginsError where none shows any."""
+        """The state of each queue, as started plugins show it. Raises: PluginsError where none shows any."""
         return {} if self._host is None else self._outside.run(self._shown_queues(self._host))
 
     async def _shown_queues(self, host: OutsideHost) -> dict[str, QueueState]:
@@ -330,9 +330,9 @@ class OutsidePlugins:
         return {name: state for queues in found for name, state in queues.items()}
 
     def may_let_go_on(self, uid: str, gating: str) -> str:
-        """The sidecar that has a pod wait and can let it go on by itself, later; "" if none.
+        """The sidecar that makes a pod wait and may let it go on by itself, later; "" if none.
 
-        It has the pod wait by `gating` it, at PreFilter or at Permit. One that uses the clock was heard out,
+        It does so by `gating` the pod, at PreFilter or at Permit. A plugin that uses the clock was read,
         unless it was woken in vain too often, or its next timer is too far away.
         """
         if self._host is None:
@@ -343,10 +343,10 @@ class OutsidePlugins:
         return next((name for name, one in found if one and self._is_cut_off(one, by_filter=by_filter)), "")
 
     def _is_cut_off(self, connection: PluginConnection, *, by_filter: bool) -> bool:
-        """Whether the plugin may have said more of a pod, later than virtual time ended."""
+        """Whether the plugin might have requeued a pod after the end of virtual time."""
         if not connection.offers(identity_pb2.EXTENSION_POINT_REQUEUE):
             return False
-        # Only of one with the clock is it known that it has a timer, which may be for what Filter says.
+        # Only a plugin with the clock is known to have a timer, which may be about Filter's answers.
         return self._gave_up if connection.capabilities.clock else not by_filter
 
     def shown_kinds(self) -> Counter[str]:
@@ -354,7 +354,7 @@ class OutsidePlugins:
         return self._objects.shown_kinds()
 
     def uses(self) -> list[PluginUse]:
-        """What became of the calls of each, in the order of the files."""
+        """The outcomes of each plugin's calls, in the order of the files."""
         sidecars = [] if self._host is None else [self._use(self._host, s) for s in self._plugins.sidecars]
         return sidecars + [self._counts.use(each.name, each.name) for each in self._extenders]
 
@@ -369,7 +369,7 @@ class OutsidePlugins:
 
     @property
     def extenders(self) -> Sequence[Extender]:
-        """Those of the configuration, in calling order."""
+        """The configuration's extenders, in calling order."""
         return self._extenders
 
     def ask_hints(self, questions: Sequence[HintQuestion], answered: HintsAnswered) -> None:
@@ -380,10 +380,10 @@ class OutsidePlugins:
             self._host.ask_hints(questions)
 
     def ask_ahead(self) -> None:
-        """Do nothing: no time passes while a plugin is asked at a pod's turn."""
+        """Do nothing: no virtual time passes while a plugin is called in a pod's cycle."""
 
     def factories(self, parts: SchedulerParts) -> Mapping[str, PluginFactory]:
-        """What makes each plugin, by name."""
+        """The factory of each plugin, by name."""
         self._parts = parts
         if not self._sidecars:
             return IN_TREE
@@ -407,5 +407,5 @@ class OutsidePlugins:
 
 
 def _spawns_nothing(work: Any, name: str) -> "asyncio.Task[Any]":
-    """Nothing is attached once a simulation runs."""
+    """Nothing is attached while a simulation runs."""
     raise AssertionError(f"{name}: {work}")

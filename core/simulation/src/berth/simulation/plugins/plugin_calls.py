@@ -1,4 +1,4 @@
-"""How often sidecars and extenders were called in a simulation, and how often in vain."""
+"""Counts a simulation's calls to sidecars and extenders, and their failures."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ GAVE_UP = "gave up"
 
 
 class PluginUse(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """A plugin or extender that took part, and what became of its calls."""
+    """A plugin or extender, and the outcomes of its calls."""
 
     name: str
     version: str = ""
@@ -39,18 +39,18 @@ class CallCounts(PluginMetrics):
         self._passed_over: Counter[str] = Counter()
 
     def called(self, plugin: str, method: str, outcome: str, seconds: float) -> None:
-        """Count the call, unless its caller gave it up."""
+        """Count the call, unless its caller was cancelled."""
         del method, seconds
         if outcome != GAVE_UP:
             self._calls[plugin, outcome] += 1
 
     def ignored(self, plugin: str, point: str) -> None:
-        """Count the failure as one that is passed over."""
+        """Count the failure as ignored."""
         del point
         self._passed_over[plugin] += 1
 
     def of(self, plugin: str) -> Mapping[str, int]:
-        """How many of its calls ended in each way."""
+        """The number of its calls by outcome."""
         return {outcome: count for (name, outcome), count in sorted(self._calls.items()) if name == plugin}
 
     def use(
@@ -62,7 +62,7 @@ class CallCounts(PluginMetrics):
         clock: bool = False,
         not_in_input: list[str] | None = None,
     ) -> PluginUse:
-        """What became of that plugin's calls."""
+        """The outcomes of that plugin's calls."""
         outcomes = self.of(name)
         return PluginUse(
             name=name,

@@ -1,7 +1,7 @@
-"""The scheduler of a simulation as its files say, and what of its plugins can be simulated.
+"""The configuration of the simulated scheduler, and which of its plugins can be simulated.
 
     KubeSchedulerConfiguration, PluginList ---------------------+
-    Scheduler, SchedulerPlugins --rendered (scheduler_objects)--+--> settings --(plugin_ways)--> checked
+    Scheduler, SchedulerPlugins --rendered (scheduler_objects)--+--> settings --(plugin_addresses)--> checked
 
 A list of plugins for a simulation has one field more than a scheduler's: `command` in place of `address`
 (berth.config.out_of_tree.plugin_list).
@@ -21,7 +21,7 @@ from berth.config.loading import LoadedConfig
 from berth.config.out_of_tree.sidecars import SidecarSpec
 from berth.config.reading.own_documents import API_GROUP
 from berth.simulation.errors import PluginsError
-from berth.simulation.plugins.plugin_ways import check_used, reached, read_list, read_ways
+from berth.simulation.plugins.plugin_addresses import check_used, reached, read_list, read_ways
 
 if TYPE_CHECKING:
     from berth.simulation.plugins.scheduler_objects import RenderedScheduler
@@ -58,7 +58,7 @@ class SimulatedSidecars(msgspec.Struct, frozen=True):
         return f"{path}: plugin {spec.name}"
 
     def without_post_filter(self) -> "SimulatedSidecars":
-        """The same plugins, none of which makes room."""
+        """The same plugins without PostFilter."""
         point = frozenset({ExtensionPoint.POST_FILTER})
         sidecars = tuple(replace(s, extension_points=s.extension_points - point) for s in self.sidecars)
         return msgspec.structs.replace(self, sidecars=sidecars)
@@ -84,7 +84,7 @@ def read_scheduler(
     shared: bool = False,
     release: str = "",
 ) -> SchedulerSettings:
-    """What `berth scheduler` would start with, but for plugins that no profile uses.
+    """The settings that `berth scheduler` would start with, without plugins that no profile uses.
 
     `ways` are the values of --plugin; one that neither list nor objects have is added. `objects` are those
     of the input, in place of a file. Where list and ways are `shared` with other configurations, they may be
@@ -161,7 +161,7 @@ def _of_files(
 def _of_objects(
     found: "RenderedScheduler", feature_gates: str, release: str, further: Iterable[SidecarSpec]
 ) -> StartSettings:
-    """What the Scheduler's pod would start with, under further feature gates."""
+    """The settings that the Scheduler's pod would start with, with further feature gates."""
     texts = {f"{found.where}: configuration": found.configuration, f"{found.where}: plugins": found.plugins}
     config, plugins = texts
     gates = ",".join(filter(None, (found.feature_gates, feature_gates)))
@@ -192,12 +192,12 @@ def check_ways_used(ways: Sequence[str], schedulers: Mapping[str, SchedulerSetti
 
 
 def _options(names: Iterable[str]) -> dict[str, str]:
-    """Where a user said how these plugins are reached, if by options."""
+    """The option that says how these plugins are reached."""
     return {name: f"--plugin {name}" for name in names}
 
 
 def check_all_there(loaded: LoadedConfig, plugins: SimulatedSidecars) -> None:
-    """Refuse a profile with a plugin that is nowhere to be had. Raises: PluginsError."""
+    """Refuse a profile with a plugin that is not defined. Raises: PluginsError."""
     for spec in plugins.sidecars:
         if spec.name in plugins.unreached:
             said = f"give --plugin {spec.name}=COMMAND or an address, or a list of plugins with an entry"
@@ -211,7 +211,7 @@ def check_all_there(loaded: LoadedConfig, plugins: SimulatedSidecars) -> None:
 
 
 def check_in_process(loaded: LoadedConfig, plugins: SimulatedSidecars = NO_PLUGINS) -> None:
-    """Refuse sidecars and extenders, where none is asked. Raises: PluginsError."""
+    """Refuse sidecars and extenders where they are not called. Raises: PluginsError."""
     if loaded.extenders:
         where = f"{plugins.config_file}: extenders: {loaded.extenders[0].url_prefix}"
         raise PluginsError(f"{where}: no HTTP extender is asked here; take extenders out")
@@ -225,7 +225,7 @@ def check_in_process(loaded: LoadedConfig, plugins: SimulatedSidecars = NO_PLUGI
 
 
 def _used(settings: StartSettings) -> tuple[SidecarSpec, ...]:
-    """The plugins that a profile names or that name a profile."""
+    """The plugins that a profile enables or that name a profile."""
     named = {
         name
         for profile in settings.loaded.profiles
@@ -236,7 +236,7 @@ def _used(settings: StartSettings) -> tuple[SidecarSpec, ...]:
 
 
 def _check(settings: StartSettings, plugins: SimulatedSidecars) -> None:
-    """Refuse what a simulation would have to leave out. Raises: PluginsError."""
+    """Refuse plugins that can't be simulated. Raises: PluginsError."""
     profiles = [profile.scheduler_name for profile in settings.loaded.profiles]
     for spec in plugins.sidecars:
         if unknown := sorted(set(spec.profiles) - set(profiles)):

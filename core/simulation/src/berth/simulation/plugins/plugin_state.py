@@ -1,4 +1,4 @@
-"""What a started plugin shows at its /state, read over HTTP.
+"""Reads the /state of a started plugin over HTTP.
 
 Called by: outside_plugins.py, on its own loop, while virtual time stands still.
 """

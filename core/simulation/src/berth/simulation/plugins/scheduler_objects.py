@@ -1,6 +1,6 @@
-"""A Scheduler and its SchedulerPlugins as the scheduler of a simulation, rendered as the operator does.
+"""The simulated scheduler from a Scheduler and its SchedulerPlugins, rendered as by the operator.
 
-    documents --completed, checked--> as an API server has them --operator--> configuration, plugins, gates
+    documents --defaulted, checked--> as an API server has them --operator--> configuration, plugins, gates
 
 Called by: plugin_settings.
 """
@@ -32,7 +32,7 @@ _AS_NEW: Final = {"resourceVersion": "0"}
 
 
 class RenderedScheduler(msgspec.Struct, frozen=True):
-    """What a Scheduler's pod would be started with, and where each of its plugins runs in the cluster."""
+    """The configuration of a Scheduler's pod, and where each of its plugins runs in the cluster."""
 
     where: str
     configuration: bytes
@@ -106,7 +106,7 @@ def _is_ours(document: Document, file: str) -> bool:
 
 
 def _head(document: Document) -> Document:
-    """The object without its spec: what it is, its name and its namespace."""
+    """The object without its spec: apiVersion, kind, name and namespace."""
     metadata = document["metadata"]
     named = {"name": metadata["name"], "namespace": metadata.get("namespace") or "default"}
     return {"apiVersion": VERSION, "kind": document["kind"], "metadata": named}

@@ -1,9 +1,9 @@
-"""What sidecars are shown of the objects in memory: JSON, as an API server would send it.
+"""The objects in memory as sidecars receive them: JSON, as an API server would send it.
 
     state --> handler of the kind --> the core
                     +--> JSON of nodes and pods, kept for calls      +--> watches of kinds that plugins want
 
-Objects have what decisions read and nothing else, as in a snapshot.
+Objects have only the fields that decisions read, as in a snapshot.
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ class _Watch(msgspec.Struct, frozen=True):
         return obj is not None and all(test(obj.labels) for test in self.tests)
 
     def tell(self, old: WatchedObject | None, new: WatchedObject | None) -> None:
-        """Pass a change on as a server's watch with that selector does."""
+        """Forward a change as a server's watch with that selector does."""
         before, after = self.wants(old), self.wants(new)
         if before and after:
             self.handler.on_update(old, new)  # type: ignore[arg-type] # None is not wanted
@@ -64,23 +64,23 @@ class ShownObjects:
         self._pods_kind = next(kind for kind in KINDS if kind.type is Pod)
 
     def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
-        """The handler, with every change shown to plugins, too."""
+        """Wrap the handler so that plugins receive every change, too."""
         if kind.type is Node:
-            handler = _Keeping(self.nodes, kind, self.nodes.following(handler))
+            handler = _KeepingHandler(self.nodes, kind, self.nodes.following(handler))
         elif kind.type is Pod:
-            handler = _Keeping(self.pods, kind, self.pods.following(handler))
-        return _Telling(kind, handler, self._watches[kind])
+            handler = _KeepingHandler(self.pods, kind, self.pods.following(handler))
+        return _ForwardingHandler(kind, handler, self._watches[kind])
 
     def show(self, pod: Pod) -> None:
-        """Keep the JSON of a pod that was never created."""
+        """Keep the JSON of a hypothetical pod."""
         _keep(self.pods, pod, document_of(pod, self._pods_kind))
 
     def hide(self, pod: Pod) -> None:
-        """Forget it."""
+        """Drop a hypothetical pod."""
         self.pods.drop(pod.uid)
 
     def watch(self, wanted: WatchedKind, handler: ObjectsOfKind) -> Callable[[], None]:
-        """Tell the handler of all objects of that kind, and of their changes; what ends it."""
+        """Send the handler all objects of that kind, and their changes; returns a function that ends it."""
         watch = _Watch(handler, parse_label_selector(wanted.label_selector))
         for obj in self._there(wanted):
             watch.tell(None, obj)
@@ -96,7 +96,7 @@ class ShownObjects:
         return lambda: None
 
     def shown_kinds(self) -> Counter[str]:
-        """How many of the input's further objects a plugin was shown, by kind."""
+        """How many of the input's further objects a plugin received, by kind."""
         return Counter(self._others[at]["kind"] for at in self._shown)
 
     def _there(self, wanted: WatchedKind) -> Iterator[WatchedObject]:
@@ -106,15 +106,15 @@ class ShownObjects:
                 yield from (_watched(obj, kind) for obj in self.state.all(kind.type))
 
     def _others_there(self, wanted: WatchedKind) -> Iterator[tuple[int, WatchedObject]]:
-        """The input's further objects of that kind, by their places in it."""
+        """The input's further objects of that kind, by index."""
         for at, document in enumerate(self._others):
             group, _, version = document["apiVersion"].rpartition("/")
             if (group, version) == (wanted.group, wanted.version) and _is_called(document, wanted.resource):
                 yield at, decode_object(msgspec.json.encode(document))
 
 
-class _Keeping:
-    """Keeps the JSON of each object, then passes it on. Implements ResourceHandler."""
+class _KeepingHandler:
+    """Keeps the JSON of each object, then forwards the event. Implements ResourceHandler."""
 
     def __init__(self, kept: RawObjects[Any], kind: SimulatedKind, handler: ResourceHandler) -> None:
         self._kept, self._kind, self._handler = kept, kind, handler
@@ -139,8 +139,8 @@ class _Keeping:
         self._handler.on_synced()
 
 
-class _Telling:
-    """Passes everything on, then to the watches of plugins. Implements ResourceHandler."""
+class _ForwardingHandler:
+    """Forwards every event, then to the plugins' watches. Implements ResourceHandler."""
 
     def __init__(self, kind: SimulatedKind, handler: ResourceHandler, watches: list[_Watch]) -> None:
         self._kind, self._handler, self._watches = kind, handler, watches
@@ -188,6 +188,6 @@ def _is_of(kind: SimulatedKind, wanted: WatchedKind) -> bool:
 
 
 def _is_called(document: Document, resource: str) -> bool:
-    """Whether that is the plural of the document's kind, as English has it."""
+    """Whether that is the English plural of the document's kind."""
     kind = document["kind"].lower()
     return resource in (PLURALS.get(kind, f"{kind}s"), f"{kind}es", f"{kind[:-1]}ies", kind)

@@ -66,19 +66,19 @@ class StartedPlugins:
         return replace(spec, address=variables[ADDRESS])
 
     async def _serving(self, process: ChildProcess, socket: Path) -> None:
-        """Wait until it serves, but not for ever: whether it does is found out by connecting."""
+        """Wait until it serves, up to a limit: connecting then fails if it does not."""
         with suppress(TimeoutError):
             async with asyncio.timeout(START_SECONDS):
                 while process.exit_code is None and not await asyncio.to_thread(socket.exists):  # noqa: ASYNC110 - no event
                     await asyncio.sleep(LOOK_SECONDS)
 
     async def ended(self, name: str) -> None:
-        """Return once that plugin's process has ended; never, where it is not ours."""
+        """Return once that plugin's process has ended; never for a process that was not started here."""
         process = self._processes.get(name)
         await (asyncio.Event().wait() if process is None else process.wait())
 
-    def last_words(self, name: str) -> str:
-        """What that process said last, and how it ended."""
+    def last_output(self, name: str) -> str:
+        """The last output of that process, and its exit status."""
         process = self._processes[name]
         ended = "" if process.exit_code is None else f"ended with code {process.exit_code}: "
         return f"{ended}{process.last_words()}"

@@ -1,1 +1,1 @@
-"""What queues have and use while virtual time passes, as plugins that divide a cluster show it."""
+"""The queues' shares and use over virtual time, as plugins with queues show them."""

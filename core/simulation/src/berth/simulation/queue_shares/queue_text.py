@@ -1,4 +1,4 @@
-"""What queues had and waited for, as tables for a person."""
+"""Tables of the queues' use and waits."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -13,7 +13,7 @@ GAP: Final = 3
 
 
 def queue_lines(samples: Sequence[QueueSample]) -> Iterator[str]:
-    """What each queue had of each resource, as means over the time, and what became of its pods."""
+    """Each queue's use of each resource, as means over time, and the outcome of its pods."""
     queues = summarized(samples)
     if not queues:
         return
@@ -44,7 +44,7 @@ def queues_side_by_side(variants: Sequence[tuple[str, Mapping[str, QueueSummary]
 
 
 def _divided(queues: Iterable[QueueSummary]) -> set[str]:
-    """The resources of which queues below others have quotas; all, if there are none."""
+    """The resources for which child queues have quotas; all, if there are none."""
     several = list(queues)
     named = {
         (name, bool(each.parent and has.quota)) for each in several for name, has in each.resources.items()

@@ -1,4 +1,4 @@
-"""Samples of what each queue has, taken so often in virtual time, and what they come to.
+"""Samples of each queue's state at intervals of virtual time, and their summary.
 
     plugin --GET /state--> queues by name --> sample --> ... --> sums and means by queue
 
@@ -17,7 +17,7 @@ DIGITS: Final = 3
 
 
 class QueueState(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What a queue has at one moment, and what became of its pods until then.
+    """A queue's state at one time, and the outcome of its pods until then.
 
     Units: amounts as schedulers count them, cpu in thousandths; virtual seconds. What a plugin does
     not show is empty.
@@ -48,7 +48,7 @@ class QueueSample(msgspec.Struct, rename="camel", frozen=True):
 
 
 class QueueAmounts(msgspec.Struct, rename="camel", frozen=True):
-    """What a queue had of one resource over the whole time, as means over time and at most."""
+    """A queue's use of one resource over the whole time: means and maxima."""
 
     quota: int
     """At the end."""
@@ -60,7 +60,7 @@ class QueueAmounts(msgspec.Struct, rename="camel", frozen=True):
 
 
 class QueueSummary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What the whole time comes to for a queue."""
+    """The summary of a queue over the whole time."""
 
     parent: str
     placed: int
@@ -74,13 +74,13 @@ class QueueSummary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 class ShownQueues(msgspec.Struct):
-    """Of a plugin's state, what is read here; None where it shows no queues."""
+    """The part of a plugin's state that is read here; None where it shows no queues."""
 
     queues: dict[str, QueueState] | None = None
 
 
 class Samples:
-    """Takes in samples at most so often. Units: virtual seconds."""
+    """Collects samples, at most one in each interval. Units: virtual seconds."""
 
     def __init__(self, every: float) -> None:
         self.every = every
@@ -88,11 +88,11 @@ class Samples:
 
     @property
     def due(self) -> float:
-        """When the next one is wanted."""
+        """When the next sample is due."""
         return self.taken[-1].at_seconds + self.every if self.taken else 0.0
 
     def take(self, at: float, queues: dict[str, QueueState]) -> None:
-        """Keep a sample, in place of one of the same moment."""
+        """Add a sample, which replaces one of the same time."""
         if self.taken and self.taken[-1].at_seconds == at:
             self.taken.pop()
         self.taken.append(QueueSample(at, queues))
@@ -101,7 +101,7 @@ class Samples:
 
 
 def summarized(samples: Sequence[QueueSample]) -> dict[str, QueueSummary]:
-    """What the samples come to, by queue; each holds until the next. Cost: their size."""
+    """The summary of the samples by queue; each sample holds until the next. Cost: their size."""
     if not samples:
         return {}
     names = sorted({name for sample in samples for name in sample.queues})

@@ -1,1 +1,1 @@
-"""What a simulation is given, read: files, a live cluster, traces, and what happens when."""
+"""Reads a simulation's input: files, a live cluster, traces, and the timeline."""

@@ -1,4 +1,4 @@
-"""What an API server fills into objects that none has seen yet: pods and nodes written by hand.
+"""Defaults that an API server sets in new objects: for pods and nodes written by hand.
 
 Source: pkg/apis/core/v1/defaults.go; plugin/pkg/admission/priority (Kubernetes v1.36).
 """
@@ -47,7 +47,7 @@ class Admission:
 
 
 def complete_node(document: Document) -> None:
-    """Let a node offer what it has where it does not say otherwise."""
+    """Set a node's allocatable from its capacity where it has none."""
     status = document.setdefault("status", {})
     if status.get("capacity"):
         status.setdefault("allocatable", dict(status["capacity"]))

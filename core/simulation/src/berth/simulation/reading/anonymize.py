@@ -1,7 +1,7 @@
-"""A cluster without its names: what identifies things is replaced by a keyed hash, shapes stay.
+"""Anonymizes a cluster: names and other identifiers are replaced by keyed hashes, shapes stay.
 
-Equal texts have equal hashes under one key, whatever field they stand in, so references stay whole. What is
-not listed here as a shape is hashed: a field that is new to this module gives nothing away.
+Equal texts have equal hashes under one key, in all fields, so references stay valid. What is
+not listed here as a shape is hashed: a field that this module does not know discloses nothing.
 
     names, namespaces, UIDs, images, label values ---> hash
     keys of labels and taints -----------------------> kept where they are well known, else hash
@@ -61,13 +61,13 @@ DRIVER_KINDS: Final = frozenset({"CSIDriver"})
 
 
 class Anonymizer:
-    """Replaces what identifies; the same key gives the same hashes."""
+    """Replaces identifiers; the same key gives the same hashes."""
 
     def __init__(self, key: bytes) -> None:
         self._key = blake2b(key).digest()
 
     def document(self, document: Document) -> Document:
-        """The object without what identifies it."""
+        """The object with hashed identifiers."""
         made: Document = {name: self._field(name, value) for name, value in document.items()}
         kind = document.get("kind", "")
         if kind in DRIVER_KINDS:
@@ -79,7 +79,7 @@ class Anonymizer:
         return made
 
     def hash(self, text: str) -> str:
-        """The text's hash: a valid name, label value and key; what says nothing of the cluster stays."""
+        """The text's hash: a valid name, label value and key. Well-known texts stay."""
         if text in KEPT_TEXTS or PLAIN.fullmatch(text):
             return text
         return "a" + blake2b(text.encode(), key=self._key, digest_size=DIGEST_BYTES).hexdigest()

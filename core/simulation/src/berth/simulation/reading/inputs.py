@@ -1,4 +1,4 @@
-"""A cluster from what the user has: snapshot files, Kubernetes files, SimKube's traces, or openb's.
+"""Reads a cluster: snapshot files, Kubernetes files, SimKube traces, or openb's.
 
 path --+--> snapshot, a line an object ------------------------------+
        +--> SimKube trace: pods with their times --------------------+
@@ -59,7 +59,7 @@ Document = dict[str, Any]
 
 
 class LocatedDocument(NamedTuple):
-    """A document, and the words for where it stands in messages.
+    """A document, and its location for messages.
 
     The one of a revision is a pod of its template, if it has one.
     """
@@ -71,7 +71,7 @@ class LocatedDocument(NamedTuple):
 
 @dataclass(slots=True)
 class ClusterInput:
-    """The objects of a cluster by key, kind by kind in the order of KINDS.
+    """The objects of a cluster by key, for each kind in the order of KINDS.
 
     `left_out` counts the objects of kinds that no in-tree plugin reads, pods that have finished, and those of
     nodes that are not there, which are kept.
@@ -91,18 +91,18 @@ class ClusterInput:
         return self.objects[kind]
 
     def all(self) -> Iterator[tuple[SimulatedKind, TypedObject]]:
-        """Every object with its kind, what others refer to first."""
+        """Every object with its kind; objects that others refer to come first."""
         for kind in KINDS:
             for obj in self.objects[kind.type].values():
                 yield kind, obj
 
     def copy(self) -> "ClusterInput":
-        """The same cluster, to be changed apart."""
+        """A copy of the cluster that can be changed independently."""
         objects = {kind: dict(held) for kind, held in self.objects.items()}
         return ClusterInput(objects, self.left_out.copy(), self.others, self.workloads)
 
     def running(self) -> "ClusterInput":
-        """The same cluster as it is now, without the pods that have no node, to be changed apart."""
+        """A copy of the cluster without its pending pods and without later arrivals."""
         made = self.copy()
         made.workloads = []
         made.objects[Pod] = {key: pod for key, pod in self.of(Pod).items() if pod.node_name}
@@ -345,7 +345,7 @@ def _named(document: Document) -> str:
 
 
 def _from_api_server(document: Document) -> bool:
-    """Whether an API server has completed this pod: it gives a UID and a profile to each."""
+    """Whether an API server admitted this pod: it sets a UID and a scheduler name."""
     spec = document.get("spec")
     return (
         bool(document["metadata"].get("uid")) and isinstance(spec, dict) and bool(spec.get("schedulerName"))
@@ -353,7 +353,7 @@ def _from_api_server(document: Document) -> bool:
 
 
 def _revision(found: LocatedDocument, admission: Admission) -> Revision:
-    """The revision, with a pod as an API server would have it. Raises: InputError."""
+    """The revision, with its pod defaulted as by an API server. Raises: InputError."""
     revision = found.revision
     assert revision is not None, "a revision was found"
     if revision.template is None:
@@ -398,7 +398,7 @@ class _Reader:
 
     @staticmethod
     def _check_spelling(found: LocatedDocument, group: str) -> None:
-        """Refuse a kind that no server has, whose letters are those of one that decisions read."""
+        """Refuse an unknown kind that differs from one that decisions read in letter case alone."""
         kind = found.document["kind"]
         meant = next((name for of, name in BY_NAME if of == group and name.lower() == kind.lower()), None)
         if meant is not None:
@@ -421,7 +421,7 @@ class _Reader:
     def _add(self, found: LocatedDocument, kind: SimulatedKind, admission: Admission) -> None:
         unseen = kind.type is Pod and not _from_api_server(found.document)
         if unseen:
-            # Admission relies on the types of fields.
+            # Defaulting relies on the types of fields.
             found = LocatedDocument(without_nulls(found.document), found.where)
             typed(found, kind)
         document, metadata = found.document, found.document["metadata"]
@@ -439,7 +439,7 @@ class _Reader:
         held = self._cluster.of(kind.type)
         name = metadata.get("name") or f"{metadata['generateName']}{len(held)}"
         metadata["name"] = name
-        # A name of its own serves as the UID of an object that no server has given one.
+        # Without a UID from a server, the object's name serves as its UID.
         metadata.setdefault("uid", f"{metadata.get('namespace', '')}/{name}")
         obj = typed(found, kind)
         if obj.key in held:

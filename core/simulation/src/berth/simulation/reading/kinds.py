@@ -28,7 +28,7 @@ class PriorityClass(TypedObject, frozen=True):
 
 
 class SimulatedKind(msgspec.Struct, frozen=True):
-    """A kind, where a server has it, and how its objects are read."""
+    """A kind, its API path, and how its objects are decoded."""
 
     resource: Resource
     type: type[TypedObject]
@@ -37,12 +37,12 @@ class SimulatedKind(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The kind as objects spell it."""
+        """The kind's name."""
         return self.type.__name__
 
     @property
     def versions(self) -> tuple[str, ...]:
-        """The versions in which objects are read, the best first."""
+        """The versions in which objects are read, preferred first."""
         return tuple(resource.version for resource in in_each_version(self.resource))
 
 
@@ -74,7 +74,7 @@ BY_NAME: Final[Mapping[tuple[str, str], SimulatedKind]] = MappingProxyType(
 
 
 def document_of(obj: TypedObject, kind: SimulatedKind) -> bytes:
-    """The object as JSON, with what decisions read and nothing else."""
+    """The object as JSON, with only the fields that decisions read."""
     written = obj.written() if isinstance(obj, Pod) else obj
     head = msgspec.json.encode({"apiVersion": kind.resource.api_version, "kind": kind.name})
     body = msgspec.json.encode(written)

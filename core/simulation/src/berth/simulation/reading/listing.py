@@ -1,4 +1,4 @@
-"""A live cluster's objects, read page by page and never written to."""
+"""Lists a live cluster's objects, page by page; nothing is written."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
@@ -43,7 +43,7 @@ _FORBIDDEN: Final = 403
 
 
 async def list_cluster(transport: Transport, kinds: Iterable[SimulatedKind] = KINDS) -> AsyncIterator[bytes]:
-    """Yield every object of these kinds as JSON, with what decisions read.
+    """Yield every object of these kinds as JSON, with the fields that decisions read.
 
     A kind that the server does not have has no objects.
 
@@ -55,7 +55,7 @@ async def list_cluster(transport: Transport, kinds: Iterable[SimulatedKind] = KI
 
 
 async def list_kind(transport: Transport, kind: SimulatedKind) -> AsyncIterator[tuple[TypedObject, bytes]]:
-    """Yield every object of the kind, and as the server wrote it; none where it does not have the kind.
+    """Yield every object of the kind, typed and as the server's JSON; none where it does not have the kind.
 
     Raises: InputError; NotSentError where the server cannot be reached.
     """

@@ -38,7 +38,7 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
 
 
 class _Gunzipped(io.RawIOBase):
-    """A gzip stream, read as far as it goes: one that is cut off, or still grows, ends where it ends."""
+    """A gzip stream that may be incomplete: one that is cut off, or still growing, ends without an error."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -63,7 +63,7 @@ class _Gunzipped(io.RawIOBase):
 
 
 def bounded_rest(stream: BinaryIO, max_bytes: int) -> bytes:
-    """The rest of the stream, and a byte more than that at most; it takes no more memory than it holds.
+    """At most that many bytes of the stream's rest, and one more; takes no more memory than its contents.
 
     Raises: one of UNREADABLE.
     """

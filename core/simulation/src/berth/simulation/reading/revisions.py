@@ -1,4 +1,4 @@
-"""An owner of pods as it is from some moment on: how many, of which template, and how they are replaced.
+"""A revision of an owner of pods: replicas, template, and rollout strategy.
 
     trace --simkube--> Revision --inputs--> admitted, typed --workloads--> pods that come and go
 
@@ -31,20 +31,20 @@ class Replacing(Enum):
 
 
 class PodShare(msgspec.Struct, frozen=True):
-    """A number of pods, or so many percent of them."""
+    """A number of pods, or a percentage."""
 
     amount: int
     percent: bool = False
 
     def of(self, pods: int, *, up: bool) -> int:
-        """How many that is of so many pods, rounded up or down."""
+        """The number of pods of that many, rounded up or down."""
         if not self.percent:
             return self.amount
         return -(-self.amount * pods // _HUNDRED) if up else self.amount * pods // _HUNDRED
 
 
 class Rollout(msgspec.Struct, frozen=True):
-    """How pods of an older template are replaced: with how many too many, and how many too few."""
+    """The rollout strategy: `maxSurge` and `maxUnavailable`."""
 
     replacing: Replacing = Replacing.ROLLING
     surge: PodShare = PodShare(0)
@@ -56,7 +56,7 @@ ALL_AT_ONCE: Final = Rollout(Replacing.ALL_AT_ONCE)
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """An owner as it is from `at` on. Units: seconds after the beginning.
+    """An owner from the time `at` on. Units: seconds after the beginning.
 
     `template` is None once it is deleted; `pod` is a pod of the template, admitted. `durations` say how long
     its pods run, by their place among them; those are repeated, and None stands for ever.
@@ -98,7 +98,7 @@ def read_rollout(kind: str, spec: Document, where: str) -> Rollout:
 
 
 def _fields(document: Document, field: str, where: str) -> Document:
-    """What that field holds, nothing where it is absent. Raises: InputError."""
+    """The field's object, empty where it is absent. Raises: InputError."""
     found = document.get(field) or {}
     if not isinstance(found, dict):
         raise InputError(f"{where}.{field}: found {str(found)[:60]!r}; an object is expected")

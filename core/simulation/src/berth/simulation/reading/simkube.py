@@ -68,7 +68,7 @@ def is_trace(start: bytes) -> bool:
 
 
 class _Life(NamedTuple):
-    """When a pod began to run and when it ended, as far as that was seen. Units: seconds since the epoch."""
+    """When a pod started and ended, as far as the trace has it. Units: seconds since the epoch."""
 
     start: int | None = None
     end: int | None = None
@@ -76,7 +76,7 @@ class _Life(NamedTuple):
 
 @dataclass(slots=True)
 class _Owner:
-    """An object, and the pods that it has now."""
+    """An object, and its current pods."""
 
     template: Document
     pods: list[Document] = field(default_factory=list)
@@ -167,7 +167,7 @@ class Trace:
         )
 
     def _revise(self, revision: Revision, key: tuple[str, str]) -> None:
-        """Take note of an owner that came, changed or is gone."""
+        """Record an owner that was created, changed or deleted."""
         before = self._newest.get(key)
         if before is not None and msgspec.structs.replace(before, at=revision.at) == revision:
             return
@@ -188,7 +188,7 @@ class Trace:
             self._end(ts, pod)
 
     def _starts(self, ts: int, key: tuple[str, str]) -> list[tuple[int, _Life]] | None:
-        """When each pod of the object comes, None where the trace does not say."""
+        """When each pod of the object is created; None where the trace does not have it."""
         lives = self._lives(key)
         if key[0] == POD:
             return [(ts, lives[0] if lives else _Life())]
@@ -204,7 +204,7 @@ class Trace:
         return count
 
     def _lives(self, key: tuple[str, str]) -> list[_Life]:
-        """The lives of the owner's pods in the order in which they began."""
+        """The lives of the owner's pods in the order of their starts."""
         found = []
         for lives in self._trace.pod_lifecycles.get(key, {}).values():
             for life in lives:
@@ -216,7 +216,7 @@ class Trace:
         return sorted(found, key=lambda life: life.start or 0)
 
     def _template(self, kind: str, document: Document) -> Document | None:
-        """What the object's pods are made of, None where it has no or more than one template."""
+        """The object's pod template; None where it has none, or more than one."""
         tracked = self._trace.config.tracked_objects.get(kind)
         paths = (tracked.pod_spec_template_paths if tracked else None) or [TEMPLATES.get(kind, TEMPLATE)]
         found: Any = document
@@ -228,7 +228,7 @@ class Trace:
         return found if len(paths) == 1 and isinstance(found, dict) else None
 
     def _pod(self, owner: str, template: Document, ts: int, life: _Life) -> Document:
-        """A pod that comes at that time."""
+        """A pod that is created at that time."""
         if len(self._found) >= MAX_PODS:
             raise InputError(f"{self._file}: more than {MAX_PODS} pods; export a shorter time")
         metadata = template.get("metadata")
@@ -251,7 +251,7 @@ class Trace:
         return made
 
     def _name(self, owner: str, name: str, *, is_pod: bool) -> str:
-        """A name that no other pod has: that of a pod itself, numbered ones for others."""
+        """A unique name: a pod's own, or the owner's with a number."""
         namespace = owner.partition("/")[0]
         if is_pod and owner not in self._names:
             self._names.add(owner)
@@ -264,13 +264,13 @@ class Trace:
         return f"{name}-{number}"
 
     def _end(self, ts: int, pod: Document) -> None:
-        """Have the pod deleted at that time, if it did not come later."""
+        """Set the pod's deletion at that time, unless it is created later."""
         annotations = pod["metadata"]["annotations"]
         annotations[DEPARTURE] = str(max(int(annotations[ARRIVAL]), ts - self._began))
 
 
 def template_pod(revision: Revision) -> Document | None:
-    """A pod as the owner's template says, None where it has none any more."""
+    """A pod of the owner's template; None where it has none any more."""
     if revision.template is None:
         return None
     metadata = revision.template.get("metadata")
@@ -284,7 +284,7 @@ def template_pod(revision: Revision) -> Document | None:
             "namespace": namespace,
             "labels": dict(kept.get("labels") or {}),
             "annotations": dict(kept.get("annotations") or {}),
-            # By this a drain knows them. The owner of a Deployment's pods would be a ReplicaSet.
+            # A drain recognizes them by this. The owner of a Deployment's pods would be a ReplicaSet.
             "ownerReferences": [_controller(revision, name)] if revision.kind == DAEMON_SET else [],
         },
         "spec": deepcopy(revision.template.get("spec")),

@@ -42,7 +42,7 @@ _END_START = f'{{"kind":"{END}"'.encode()
 
 
 def header_of(line: bytes) -> SnapshotHeader | None:
-    """The header, None where the line is none: then the file is something else."""
+    """The header; None where the line is not one, so that the file is something else."""
     try:
         header = _read_header(line)
     except NO_JSON:

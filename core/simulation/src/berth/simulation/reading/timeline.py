@@ -1,6 +1,6 @@
-"""What happens to a cluster while time passes: pods come, pods end, nodes come and go.
+"""The timeline of a simulation: arrivals and ends of pods and nodes.
 
-Pods say it in annotations, which a trace's times are turned into:
+Pods have it in annotations, which are also made from a trace's times:
 
     simulation.berth.dev/arrival-seconds    when the pod is created, after the beginning
     simulation.berth.dev/duration-seconds   how long it runs once it is on its node
@@ -31,29 +31,29 @@ class _Due(NamedTuple):
 
 
 class Timeline:
-    """What is due when; things due at one moment are done in the order in which they were put down."""
+    """Actions by time; actions of the same time run in the order in which they were added."""
 
     def __init__(self) -> None:
         self._due: list[_Due] = []
         self._count = 0
 
     def put(self, at: float, act: Callable[[], None]) -> None:
-        """Do it at that time."""
+        """Add an action at that time."""
         self._count += 1
         heapq.heappush(self._due, _Due(at, self._count, act))
 
     def next_time(self) -> float:
-        """When the next thing is due; infinite where nothing is."""
+        """The time of the next action; infinite where there is none."""
         return self._due[0].at if self._due else math.inf
 
     def run(self, now: float) -> None:
-        """Do what is due by now."""
+        """Run the actions that are due."""
         while self._due and self._due[0].at <= now:
             heapq.heappop(self._due).act()
 
 
 def arrival_of(obj: TypedObject) -> float:
-    """Seconds until the object comes, 0 for one that is there from the beginning. Raises: InputError."""
+    """Seconds until the object is created, 0 for one that exists from the beginning. Raises: InputError."""
     return _seconds(obj, ARRIVAL) or 0.0
 
 

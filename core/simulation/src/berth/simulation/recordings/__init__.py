@@ -1,1 +1,1 @@
-"""A scheduler's recording, played again."""
+"""Replays a scheduler's recording."""

@@ -1,8 +1,8 @@
-"""A core that is driven by a tape: it is given what the recorded one was given, in the same order.
+"""A core that is driven by a recording: it gets the recorded core's inputs in the same order.
 
     tape --span--> event, pop, cycle, step, timer, answer, flush --> core --calls, decisions--> outputs
 
-There is no event loop here: a task goes on when the tape says so, and time is what the recorded core read.
+There is no event loop here: a task continues when the recording does, and the clock reads recorded times.
 """
 
 import random
@@ -72,9 +72,9 @@ INPUTS: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 class DivergedError(Exception):
-    """The tape has something for the core to go on with that the core does not wait for.
+    """The recording has an input that the core does not wait for.
 
-    The two texts say what is recorded, and what is there now.
+    The two texts are the recorded and the actual state.
     """
 
     def __init__(self, recorded: str, now: str) -> None:
@@ -84,7 +84,7 @@ class DivergedError(Exception):
 
 
 class _Clock:
-    """What the recorded core read, in order; the last reading where it did not read on."""
+    """The recorded clock readings, in order; the last one again where there are no more."""
 
     def __init__(self, began: datetime) -> None:
         self._wall = [round(began.timestamp() * MICROSECONDS)]
@@ -94,11 +94,11 @@ class _Clock:
 
     @property
     def last(self) -> float:
-        """The wall clock's time of the last reading, of this span or of those before it."""
+        """The wall clock's last reading, of this span or an earlier one."""
         return (self._monotonic[0] + self._ahead) / MICROSECONDS
 
     def take(self, line: ReadLine) -> None:
-        """Have these readings read next."""
+        """Set the next readings."""
         first = self._monotonic == [0] and bool(line.m)
         self._wall = [*reversed(line.n)] or self._wall[:1]
         self._monotonic = [*reversed(line.m)] or self._monotonic[:1]
@@ -130,7 +130,7 @@ class _Timer:
 
 
 class _Pace:
-    """Notes what is ready, and waits for the tape. Implements berth.recordings.core.tasks.Pace."""
+    """Collects ready tasks, which wait for the recording. Implements berth.recordings.core.tasks.Pace."""
 
     def __init__(self) -> None:
         self.ready_tasks: dict[int, TapedTask] = {}
@@ -146,7 +146,7 @@ class _Pace:
 
 
 class _Calls:
-    """Notes calls; the tape answers. Implements berth.recordings.core.calls.Calls."""
+    """Collects calls, which the recording answers. Implements berth.recordings.core.calls.Calls."""
 
     def __init__(self, note: Callable[..., None]) -> None:
         self._note = note
@@ -180,7 +180,7 @@ class _Calls:
 
 
 class PlayedCore:
-    """One core, and how far it was taken along a tape."""
+    """A core, and its position in the recording."""
 
     def __init__(self, header: TapeHeader, loaded: LoadedConfig) -> None:
         self.outputs: list[Output] = []
@@ -225,15 +225,15 @@ class PlayedCore:
 
     @property
     def time(self) -> float:
-        """The wall clock's time of what the core read last."""
+        """The wall clock's last reading."""
         return self._clock.last
 
     def popped(self) -> Pod | None:
-        """The pod that was popped last."""
+        """The last popped pod."""
         return None if self._popped is None else self._popped.pod
 
     def play(self, line: ReadLine) -> None:
-        """Give the core a span's input. Raises: DivergedError, InputError."""
+        """Apply a span's input to the core. Raises: DivergedError, InputError."""
         arguments = self._decoded(line)
         self.outputs = []
         self._clock.take(line)
@@ -323,12 +323,12 @@ class PlayedCore:
         self.core.cache.update_snapshot(self.core.snapshot)
 
     def close(self) -> None:
-        """End what is under way."""
+        """Cancel the tasks under way."""
         self._tasks.close()
 
 
 def _arguments_of(line: ReadLine) -> list[Any]:
-    """What stands beside an input. Raises: ValueError."""
+    """The arguments of an input. Raises: ValueError."""
     types = INPUTS.get(line.i)
     if types is None or len(types) != len(line.a):
         raise ValueError(f"no input {line.i!r} of {len(line.a)} arguments")
@@ -336,7 +336,7 @@ def _arguments_of(line: ReadLine) -> list[Any]:
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing."""
+    """The result of a coroutine that does not wait."""
     try:
         work.send(None)
     except StopIteration as end:

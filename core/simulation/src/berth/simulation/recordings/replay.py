@@ -1,4 +1,4 @@
-"""Replaying a scheduler's recording: the same decisions again, and what another configuration would change.
+"""Replays a scheduler's recording: checks that decisions are the same, and compares other configurations.
 
     recording --> Playing, recorded configuration --outputs--> equal to the recorded ones, span by span
                      |                                    |
@@ -33,7 +33,7 @@ MAX_SHOWN: Final = 10
 
 
 class ReplayDifference(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """Something that is done, or would be done, otherwise than recorded."""
+    """A decision, or another configuration's, that differs from the recorded one."""
 
     span: int
     at: str
@@ -49,7 +49,7 @@ class ReplayDifference(msgspec.Struct, rename="camel", frozen=True, kw_only=True
 
 
 class Replay(msgspec.Struct, rename="camel", kw_only=True):
-    """What came of a replay."""
+    """The result of a replay."""
 
     api_version: str = API_VERSION
     kind: str = "Replay"
@@ -72,7 +72,7 @@ class Replay(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def replay(path: Path, other: LoadedConfig | None = None, *, shown: int = MAX_SHOWN) -> Replay:
-    """Replay a recording with its own configuration, and ask another one about each decision.
+    """Replay a recording with its own configuration, and compare another one at each decision.
 
     `shown` is how many differences are kept with their scores.
     Raises: InputError, PluginsError.
@@ -107,7 +107,7 @@ def _recorded(path: Path, header: TapeHeader) -> LoadedConfig:
 
 
 def _same(found: Replay, playing: PlayedCore, span: ReadLine) -> bool:
-    """Play a span; False where something comes out otherwise."""
+    """Play a span; returns False where an output differs."""
     problem = None
     try:
         playing.play(span)
@@ -159,7 +159,7 @@ def _node_of(outputs: Sequence[Output], pod: str) -> str:
 
 
 def _said(output: Output | None) -> str:
-    """An output in words."""
+    """The text of an output."""
     if output is None:
         return "nothing"
     if output[0] == DECIDED:
@@ -210,7 +210,7 @@ def _scores_before(
 
 
 def _decisions(path: Path) -> dict[int, Output]:
-    """What was decided in the cycle that began with each span; cycles never overlap."""
+    """The decision of the cycle that began with each span; cycles never overlap."""
     found, cycle = {}, 0
     with open_tape(path) as reading:
         for number, span in enumerate(reading.spans()):
@@ -222,7 +222,7 @@ def _decisions(path: Path) -> dict[int, Output]:
 
 
 class _Asking:
-    """Asks another configuration about each decision."""
+    """Compares another configuration at each decision."""
 
     def __init__(
         self, playing: PlayedCore, other: LoadedConfig, decisions: dict[int, Output], shown: int

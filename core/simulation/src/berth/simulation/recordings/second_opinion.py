@@ -1,10 +1,10 @@
-"""What another configuration would have decided in each situation of a recording.
+"""What another configuration would have decided at each decision of a recording.
 
     recorded core, before a cycle --the same cluster and nominations--> plugins of the other configuration
                                                                               |
                recorded node among the best? <--------------------------------+
 
-Each decision is judged by itself: the core goes on as it was recorded, so one difference is not the cause of
+Each decision is compared by itself: the core continues as recorded, so one difference does not cause
 the next.
 """
 
@@ -23,7 +23,7 @@ from berth.simulation.running.scores import NodeScore, ScoredPod, ask, scores_of
 
 
 class OpinionNodes(NamedTuple):
-    """The nodes of which one would be taken by an even chance, none where the pod fits nowhere."""
+    """The nodes of which one would be chosen at random; none where the pod fits nowhere."""
 
     best: tuple[str, ...]
     recorded_scores: Mapping[str, NodeScore]
@@ -37,7 +37,7 @@ class OpinionNodes(NamedTuple):
 
 
 class SecondOpinion:
-    """The profiles of another configuration, asked about a core that is played."""
+    """The profiles of another configuration, applied to a core that is replayed."""
 
     def __init__(self, core: Scheduler, loaded: LoadedConfig) -> None:
         """Make the plugins. Raises: BuildError."""
@@ -50,7 +50,7 @@ class SecondOpinion:
         )
 
     def of(self, pod: Pod, node: str) -> OpinionNodes:
-        """About a pod that was popped, and put on that node, "" standing for none."""
+        """The opinion on a popped pod that was put on that node; "" stands for none."""
         framework = self._frameworks.get(pod.spec.scheduler_name)
         if framework is None:
             gone = NodeScore(message=f"no profile {pod.spec.scheduler_name}")

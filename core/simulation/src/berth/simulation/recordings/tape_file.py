@@ -1,4 +1,4 @@
-"""Reading a scheduler's recording, as far as it is whole."""
+"""Reads a scheduler's recording, up to where it is complete."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -47,7 +47,7 @@ LATEST: Final = 4_102_444_800 * MICROSECONDS
 
 @dataclass(slots=True)
 class TapeReading:
-    """One way through a file; `warnings` say what it lacks, once its last span was given."""
+    """One pass over a file; `warnings` say what is missing, after its last span."""
 
     path: Path
     header: TapeHeader

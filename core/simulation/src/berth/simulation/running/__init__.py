@@ -1,1 +1,1 @@
-"""A scheduler's core, run on the cluster in memory, and what came of it."""
+"""Runs a scheduler's core on the cluster in memory, and collects the outcome."""

@@ -1,13 +1,13 @@
-"""A scheduler's real core before a cluster in memory, in virtual time: nothing sleeps, and chance is seeded.
+"""Runs a scheduler's real core on a cluster in memory, in virtual time, with seeded random numbers.
 
     cluster --> state --> event handlers --> queue --> scheduling loop --> writers --> state
                   ^             +--> workloads: pods of owners                |
                   |                     v                                     |
                   +---- timeline: arrivals, ends, changes <-------------------+
 
-It is over once nothing is left that could change anything: no pod waits for its turn, its backoff or
-permission, and nothing more is to happen. Pods that no event can help are not tried every five minutes, and
-pods of groups, which are tried again without an event, only while that can come to something (retries).
+It ends once nothing can change any more: no pod is in activeQ, in backoffQ or waits for
+Permit, and the timeline is empty. Pods that no event can help are not tried every five minutes, and
+pods of groups, which are tried again without an event, only while that can have another result (retries).
 
 Called by: the command, fill, compare.
 """
@@ -68,7 +68,7 @@ T = TypeVar("T")
 
 
 def simulate(cluster: ClusterInput, options: SimulationOptions) -> SimulationOutcome:
-    """What would become of the cluster's pods; the same input and options give the same outcome.
+    """Simulate the cluster; the same input and options give the same outcome.
 
     Raises: InputError, PluginsError, BuildError, EventRegistrationError.
     """
@@ -86,9 +86,9 @@ def after(
     *,
     before: Callable[["Simulation"], None] | None = None,
 ) -> T:
-    """What `then` gives, called on the virtual-time loop once everything has happened.
+    """The result of `then`, called on the virtual-time loop at the end of the simulation.
 
-    `before` is called with the simulation before anything does.
+    `before` is called with the simulation before it runs.
 
     Raises: as `simulate`, and what `then` raises.
     """
@@ -110,12 +110,12 @@ def after(
         try:
             return runner.run(run(plugins))
         except ExceptionGroup as group:
-            # One thing went wrong, and the rest was cancelled for it.
+            # One task failed, and the others were cancelled for it.
             raise group.exceptions[0] from None
 
 
 def _last_start(cluster: ClusterInput) -> int:
-    """When the youngest pod of the input started: pods that start from now on are younger."""
+    """The start of the youngest pod of the input: pods that start from now on are younger."""
     pods: Iterable[Pod] = cluster.of(Pod).values()
     started = (pod.start_time.timestamp() for pod in pods if pod.start_time)
     return int(max(started, default=0.0))
@@ -123,7 +123,7 @@ def _last_start(cluster: ClusterInput) -> int:
 
 @dataclass(slots=True)
 class _Track:
-    """What is known of a pod that is to be scheduled. Units: virtual seconds."""
+    """The state of a pod that is to be scheduled. Units: virtual seconds."""
 
     pod: Pod
     arrived: float
@@ -148,7 +148,7 @@ class Simulation:
     preemptions: list[SimulatedPreemption] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Make the parts, in the order in which they need each other."""
+        """Create the parts, in the order of their dependencies."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop), "a simulation runs in virtual time"
         self._loop = loop
@@ -190,7 +190,7 @@ class Simulation:
     # Time.
 
     async def run(self) -> None:
-        """Let everything happen. Raises: PluginsError."""
+        """Run to the end. Raises: PluginsError."""
         self.plugins.connect(self.core, self._background.spawn)
         await self._loop.idle()
         for _, obj in self.cluster.all():
@@ -226,7 +226,7 @@ class Simulation:
             self._queues.take(round(self.clock.wall() - self._began, 3), self.plugins.queues())
 
     def _next_look(self) -> float | None:
-        """When to go on, None where nothing is left to do."""
+        """The time to continue at; None where nothing is left to do."""
         sizes = self.core.queue.sizes()
         working = sizes.active or any(True for _ in self.core.waiting_pods) or any(self.core.at_work.values())
         due = min(self.timeline.next_time(), self.plugins.next_wake(self._progress))
@@ -238,13 +238,13 @@ class Simulation:
         return min(due, self.clock.wall() + LOOK_SECONDS) if working or sizes.backoff else due
 
     def _only_in_vain(self) -> bool:
-        """Whether what backs off would be tried in vain."""
+        """Whether the pods in backoffQ would be tried in vain."""
         queue = self.core.queue
         backing_off = (record for record in queue.records() if queue.place_of(record) == BACKOFF)
         return self._retries.in_vain(backing_off, self.state.changes)
 
     async def end(self) -> None:
-        """Cancel what still runs."""
+        """Cancel the remaining tasks."""
         await self._background.settle(0.0)
 
     # What comes and goes.
@@ -265,7 +265,7 @@ class Simulation:
         return list(self.state.all(Pod))
 
     def remove(self, obj: TypedObject) -> None:
-        """Take an object away now."""
+        """Delete an object now."""
         self._progress = self.clock.wall()
         self.state.remove(obj)
 
@@ -293,7 +293,7 @@ class Simulation:
             self.state.remove(current)
 
     def _end_node(self, node: TypedObject) -> None:
-        """Take the node away, and its pods, as the pod garbage collector does."""
+        """Delete the node, and its pods, as the pod garbage collector does."""
         for pod in self.state.all(Pod):
             if pod.node_name == node.name:
                 self.state.remove(pod)
@@ -329,7 +329,7 @@ class Simulation:
     # What came of it.
 
     def outcome(self) -> SimulationOutcome:
-        """Everything up to now."""
+        """The outcome up to now."""
         self.core.cache.update_snapshot(self.core.snapshot)
         placements = sorted(self._placement(track) for track in self.tracks.values() if track.node)
         pending = sorted(self._pending(track) for track in self.tracks.values() if self._is_pending(track))
@@ -363,7 +363,7 @@ class Simulation:
         return dict(sorted((self.cluster.left_out - self.plugins.shown_kinds()).items()))
 
     def _is_pending(self, track: _Track) -> bool:
-        """Whether the pod is there and has no node; a drained one is another by now."""
+        """Whether the pod exists and has no node; a drained pod was replaced by another."""
         current = self.state.get(Pod, track.pod.key)
         return not track.node and current is not None and current.uid == track.pod.uid
 

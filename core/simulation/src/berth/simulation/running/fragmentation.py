@@ -1,4 +1,4 @@
-"""How much of what is free no pod could use.
+"""The part of free resources that no pod could use.
 
 Of a resource's free amount, that on nodes where a pod does not fit, for each kind of pod that asks for the
 resource, weighed by how often the kind occurs. Whole nodes are looked at: how shares lie on the devices of

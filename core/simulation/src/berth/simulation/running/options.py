@@ -1,4 +1,4 @@
-"""How a simulation is run, beside its cluster."""
+"""The options of a simulation."""
 
 from collections.abc import Sequence
 

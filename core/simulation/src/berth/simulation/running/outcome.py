@@ -1,4 +1,4 @@
-"""What came of a simulation, as plain values that JSON can hold."""
+"""The outcome of a simulation, as plain values that JSON can hold."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -53,7 +53,7 @@ class PendingPod(msgspec.Struct, rename="camel", frozen=True, gc=False, order=Tr
 
 
 class SimulatedPreemption(msgspec.Struct, rename="camel", frozen=True, gc=False, order=True):
-    """A pod that had to go, and for whom. Units: virtual seconds."""
+    """A pod that was preempted, and its preemptor. Units: virtual seconds."""
 
     pod: str
     node: str
@@ -62,7 +62,7 @@ class SimulatedPreemption(msgspec.Struct, rename="camel", frozen=True, gc=False,
 
 
 class ResourceUtilization(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    """How much of a resource there is, and how much of it is asked for; cpu in thousandths."""
+    """The allocatable and the requested amount of a resource; cpu in thousandths."""
 
     allocatable: int
     requested: int
@@ -79,7 +79,7 @@ class Waits(msgspec.Struct, rename="camel", frozen=True):
 
 
 class SimulationSummary(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What a simulation comes to, to be put beside others."""
+    """The summary of a simulation, for comparisons."""
 
     name: str
     seed: int
@@ -141,7 +141,7 @@ class SimulationOutcome(msgspec.Struct, rename="camel", frozen=True, kw_only=Tru
 
 
 def summed_up(name: str, outcome: SimulationOutcome) -> SimulationSummary:
-    """What an outcome comes to."""
+    """The summary of an outcome."""
     return SimulationSummary(
         name=name,
         seed=outcome.seed,
@@ -159,22 +159,22 @@ def summed_up(name: str, outcome: SimulationOutcome) -> SimulationSummary:
 
 
 def without_profile(pod: Pod, profiles: Iterable[str]) -> PendingPod:
-    """Give what is said of a pod that is of none of these profiles."""
+    """The text for a pod that belongs to none of these profiles; None for any other."""
     profile = pod.spec.scheduler_name
     message = f"no profile of that name; there are {', '.join(sorted(profiles))}"
     return PendingPod(pod.key, profile, NO_PROFILE, message, 0)
 
 
 def in_use(nodes: Snapshot) -> list[str]:
-    """The nodes that have a pod which does not belong to its node."""
+    """The nodes in use: those with a pod other than DaemonSet and static pods."""
     each = zip(nodes.names, nodes.pods, strict=True)
     return sorted(name for name, pods in each if not all(belongs_to_node(i.pod) for i in pods.values()))
 
 
 def utilization(nodes: Snapshot, extended: Iterable[str]) -> dict[str, ResourceUtilization]:
-    """What is asked for of each resource that nodes offer; `extended` are those beside the usual ones.
+    """The utilization of each resource that nodes offer; `extended` are the extended resources.
 
-    A cordoned node counts neither with what it offers nor with what its pods ask for.
+    A cordoned node counts neither with its allocatable nor with its pods' requests.
     """
     found: dict[str, ResourceUtilization] = {}
     counted = ~nodes.unschedulable

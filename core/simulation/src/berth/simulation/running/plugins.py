@@ -1,4 +1,4 @@
-"""The plugins of a simulation: those of this process, and what others need of it (outside_plugins.py)."""
+"""The plugins of a simulation: in-tree plugins, and the interface for others (outside_plugins.py)."""
 
 import math
 from collections import Counter
@@ -27,53 +27,53 @@ if TYPE_CHECKING:
 
 
 class SimulationPlugins(Protocol):
-    """What a simulation needs of its plugins."""
+    """The interface of a simulation's plugins."""
 
     present: bool
     """Whether there is any sidecar."""
 
     def source(self, state: "ClusterState", clock: Clock) -> PluginSource:
-        """Where the scheduler gets them from. Called once."""
+        """The source of the scheduler's plugins. Called once."""
 
     def shown(self, kind: SimulatedKind, handler: ResourceHandler) -> ResourceHandler:
-        """The handler of that kind's objects, which shows them to plugins as well."""
+        """Wrap the handler of a kind so that plugins receive its objects, too."""
 
     def connect(self, core: Scheduler, spawn: Spawn) -> None:
-        """Put them into their profiles, and wait until each can be asked. Raises: PluginsError."""
+        """Enable them in their profiles, and wait until each is ready. Raises: PluginsError."""
 
     def ended(self, record: CycleRecord) -> None:
-        """An attempt ended."""
+        """Handle the end of an attempt."""
 
     def moves(self) -> bool:
-        """Let plugins follow before virtual time passes; whether one of them moved anything."""
+        """Synchronize plugins before virtual time passes; returns whether one of them requeued pods."""
 
     def next_wake(self, progress: float) -> float:
-        """When one of them wants to be woken, in virtual seconds; inf if none does.
+        """The next timer of a plugin, in virtual seconds; inf if none has one.
 
-        `progress` is when the last thing came of anything: plugins that are woken in vain are not for ever.
+        `progress` is the time of the last effect: plugins that are woken in vain are not woken for ever.
         """
 
     def show(self, pod: Pod) -> None:
-        """Show a pod that is decided on and was never created."""
+        """Send a hypothetical pod, which was never created, to plugins."""
 
     def hide(self, pod: Pod) -> None:
-        """Forget such a pod."""
+        """Drop a hypothetical pod."""
 
     def may_let_go_on(self, uid: str, gating: str) -> str:
-        """The one that has a pod wait, `gating` it or not, and can let it go on by itself; "" if none."""
+        """The plugin that makes a pod wait, `gating` it or not, and may end that by itself; "" if none."""
 
     def queues(self) -> dict[str, QueueState]:
-        """What each queue has now. Raises: PluginsError where no plugin shows any."""
+        """The state of each queue. Raises: PluginsError where no plugin shows any."""
 
     def shown_kinds(self) -> Counter[str]:
-        """How many of the input's further objects one of them was shown, by kind."""
+        """How many of the input's further objects one of them received, by kind."""
 
     def uses(self) -> list[PluginUse]:
-        """What became of the calls of each, in the order of the files."""
+        """The outcomes of each plugin's calls, in the order of the files."""
 
 
 class NoOutsidePlugins:
-    """All plugins are of this process."""
+    """A simulation with in-tree plugins alone."""
 
     present = False
 
@@ -128,7 +128,7 @@ class NoOutsidePlugins:
 
 @contextmanager
 def plugins_of(cluster: "ClusterInput", options: "SimulationOptions") -> Iterator[SimulationPlugins]:
-    """The plugins of one simulation, ended at last. Raises: PluginsError."""
+    """The plugins of one simulation, until the block ends. Raises: PluginsError."""
     check_all_there(options.loaded, options.plugins)
     if not options.plugins.sidecars and not options.loaded.extenders:
         yield NoOutsidePlugins()

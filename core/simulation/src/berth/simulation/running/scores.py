@@ -1,4 +1,4 @@
-"""What nodes scored for a pod at the moment at which it was decided on."""
+"""The nodes' scores for a pod at the time of its decision."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class NodeScore(msgspec.Struct, rename="camel", frozen=True):
 
 @dataclass(slots=True)
 class ScoreNotes:
-    """In place of a scheduler's cycle: notes scores of the wanted pods' nodes before each pod is decided on.
+    """Wraps the scheduling cycle: records scores of the wanted nodes before each pod's decision.
 
     `wanted` are the nodes of each pod, by its key; the first attempt that could choose counts.
     """
@@ -47,7 +47,7 @@ class ScoreNotes:
         self._real = self.core.schedule_one
 
     async def schedule(self, info: QueuedPodInfo) -> None:
-        """Note, then run the scheduling cycle."""
+        """Record, then run the scheduling cycle."""
         pod = info.pod
         if pod.key in self.wanted and pod.spec.scheduler_name in self.core.profiles.frameworks:
             self.found[pod.key] = await node_scores(self.core, pod, self.wanted[pod.key])
@@ -55,14 +55,14 @@ class ScoreNotes:
 
 
 class ScoredPod(NamedTuple):
-    """What a profile's plugins say of a pod: nodes that fit and their scores, or why there is none."""
+    """A profile's evaluation of a pod: feasible nodes and their scores, or why there is none."""
 
     feasible: Feasible | Status
     scores: NodeScores | None = None
 
 
 async def ask(core: Scheduler, framework: Framework, pod: Pod, search: NodeSearch) -> ScoredPod:
-    """Ask the plugins about the cluster as the core knows it now."""
+    """Evaluate the pod on the core's current cluster."""
     core.cache.update_snapshot(core.snapshot)
     attempt = Attempt(pod, core.snapshot, CycleState(), CycleRecord(pod, "", 1, b"", b"", 0, 0, 0))
     details = CachedEvaluation(NodePlugins(framework.plugins), detailed=True)
@@ -73,14 +73,14 @@ async def ask(core: Scheduler, framework: Framework, pod: Pod, search: NodeSearc
 
 
 async def node_scores(core: Scheduler, pod: Pod, names: Collection[str]) -> dict[str, NodeScore]:
-    """What these nodes score for the pod now."""
+    """The current scores of these nodes for the pod."""
     framework = core.profiles.frameworks[pod.spec.scheduler_name]
     asked = await ask(core, framework, pod, NodeSearch(core.queue.nominator, Rotation()))
     return scores_of(core, asked, names)
 
 
 def scores_of(core: Scheduler, asked: ScoredPod, names: Collection[str]) -> dict[str, NodeScore]:
-    """What was said of these nodes; before anything changes in the core."""
+    """The scores of these nodes; to be called before the core changes."""
     feasible, scores = asked
     if isinstance(feasible, Status) or scores is None:
         message = feasible.message if isinstance(feasible, Status) else ""

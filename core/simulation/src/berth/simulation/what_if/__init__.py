@@ -1,1 +1,1 @@
-"""Changes of a cluster before or in a simulation, and what is said of them."""
+"""Changes of a cluster before or during a simulation, and their messages."""

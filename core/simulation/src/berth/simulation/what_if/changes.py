@@ -1,4 +1,4 @@
-"""What if: changes of a cluster, as expressions that are read once and made at the beginning or in the midst.
+"""What-if expressions: changes of a cluster, applied at the beginning or during a simulation.
 
     add-node NODE [xN]                     N copies of a node, without its pods
     add-node cpu=8,memory=32Gi,K/L=V [xN]  N nodes of that shape; what has a `/` and is no amount is a label
@@ -67,12 +67,12 @@ class ClusterChange(msgspec.Struct, frozen=True):
 
 
 def read_changes(given: Sequence[str]) -> list[ClusterChange]:
-    """The changes of these expressions, and of files that have one a line. Raises: ChangeError."""
+    """Parse these expressions, and files with one a line. Raises: ChangeError."""
     return [change for each in given for change in _changes(each)]
 
 
 def changed(cluster: ClusterInput, changes: Sequence[ClusterChange]) -> ClusterInput:
-    """The cluster with the changes that are made at its beginning. Raises: ChangeError."""
+    """The cluster with the changes of the beginning applied. Raises: ChangeError."""
     made = _InputChanged(cluster.copy())
     for change in changes:
         if not change.after:
@@ -81,7 +81,7 @@ def changed(cluster: ClusterInput, changes: Sequence[ClusterChange]) -> ClusterI
 
 
 def changed_at_once(cluster: ClusterInput, changes: Sequence[ClusterChange]) -> ClusterInput:
-    """The cluster with all changes, for a question about one moment. Raises: ChangeError."""
+    """The cluster with all changes applied at once. Raises: ChangeError."""
     for change in changes:
         if change.after:
             raise _wrong(change.text, "this is about one moment: leave `after SECONDS` out")
@@ -89,7 +89,7 @@ def changed_at_once(cluster: ClusterInput, changes: Sequence[ClusterChange]) -> 
 
 
 def evicted_by(before: ClusterInput, now: ClusterInput) -> list[Pod]:
-    """The pods that had a node before changes were made, and have none now."""
+    """The pods that had a node before the changes, and have none now."""
     had = {key for key, pod in before.of(Pod).items() if pod.node_name}
     return [pod for key, pod in now.of(Pod).items() if key in had and not pod.node_name]
 
@@ -163,7 +163,7 @@ def _wrong(text: str, remedy: str) -> ChangeError:
 
 
 def _selected(text: str, chosen: str, cluster: Changed) -> list[Node]:
-    """The nodes that are meant. Raises: ChangeError where there is none."""
+    """The selected nodes. Raises: ChangeError where there is none."""
     if "=" in chosen:
         wanted = [part.partition("=")[::2] for part in chosen.split(",")]
         found = [n for n in cluster.nodes() if all(n.labels.get(key) == value for key, value in wanted)]
@@ -196,7 +196,7 @@ def _add_node(text: str, words: list[str]) -> Act:
 
 
 def renamed(model: Node, name: str) -> Node:
-    """A copy of the node under another name, which its hostname label says, too."""
+    """A copy of the node with another name, also in its hostname label."""
     labels = {**model.labels, HOSTNAME: name}
     return msgspec.structs.replace(
         model, metadata=msgspec.structs.replace(model.metadata, name=name, uid=f"/{name}", labels=labels)
@@ -229,7 +229,7 @@ def _is_amount(value: str) -> bool:
 
 
 def _on_nodes(act: Callable[[Changed, Sequence[Node]], None]) -> Callable[[str, list[str]], Act]:
-    """A verb that takes nodes and nothing else."""
+    """Parse a verb whose only argument is nodes."""
 
     def read(text: str, words: list[str]) -> Act:
         if len(words) != 1:
@@ -269,7 +269,7 @@ def _uncordon(cluster: Changed, nodes: Sequence[Node]) -> None:
 
 
 def _evict(cluster: Changed, nodes: Sequence[Node]) -> None:
-    """Let every pod of the nodes be made anew by its controller, as one that has no node."""
+    """Replace every pod of the nodes by a pending one, as its controller would."""
     names = {node.name for node in nodes}
     for pod in cluster.pods():
         if pod.node_name not in names:
@@ -282,7 +282,7 @@ def _evict(cluster: Changed, nodes: Sequence[Node]) -> None:
 
 
 def _has_successor(pod: Pod) -> bool:
-    """Whether the pod is on its way out, so that its controller has made another one in its place.
+    """Whether the pod is being deleted and its controller has already replaced it.
 
     A StatefulSet makes it only once this one is gone.
     """
@@ -326,7 +326,7 @@ def _taint(text: str, words: list[str]) -> Act:
         for node in _selected(text, words[0], cluster):
             held = node.spec.taints
             for taint in taints:
-                # A taint without an effect stands for all of its key, which are taken away.
+                # A taint without an effect means all taints of that key, which are removed.
                 held = tuple(t for t in held if t.key != taint.key or taint.effect not in ("", t.effect))
                 held = (*held, taint) if taint.effect else held
             cluster.put(msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=held)))

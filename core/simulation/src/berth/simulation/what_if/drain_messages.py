@@ -1,4 +1,4 @@
-"""What `kubectl drain` says of the pods on the nodes that it drains.
+"""The messages of `kubectl drain` about the pods on the drained nodes.
 
 Without the flags that these messages name it evicts nothing; a simulated drain has them. What a budget
 refuses is tried again until it is allowed; in a simulation that is at once.

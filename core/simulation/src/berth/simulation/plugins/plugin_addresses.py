@@ -1,6 +1,6 @@
 """How the plugins of a simulation are reached: the option --plugin NAME=COMMAND or NAME=ADDRESS, or a list.
 
-What a plugin does stays what its entry or SchedulerPlugin says; how it is started or dialled is replaced. One
+Its other settings stay those of its entry or SchedulerPlugin; only its command or address is replaced. One
 that has neither takes part in the profiles that enable it, as an entry with a name alone does.
 
 Called by: plugin_settings.
@@ -64,12 +64,12 @@ def read_list(plugins_file: str) -> dict[str, SidecarSpec]:
 
 
 def reached(sidecars: Iterable[SidecarSpec], ways: Ways) -> tuple[SidecarSpec, ...]:
-    """The plugins, each reached as it is said."""
+    """The plugins, each with its command or address."""
     return tuple(_over(spec, ways[spec.name]) if spec.name in ways else spec for spec in sidecars)
 
 
 def check_used(sidecars: Iterable[SidecarSpec], places: Mapping[str, str], where: str) -> None:
-    """Refuse a way to a plugin that is none of these; `places` say which were given where.
+    """Refuse a command or address of a plugin that is none of these; `places` say where each was given.
 
     Raises: PluginsError.
     """

@@ -1,9 +1,9 @@
-"""Real time beside virtual time: a loop on a thread of its own, which goes on only while it is waited for.
+"""Real time next to virtual time: an event loop in a thread that runs only while the simulation waits for it.
 
     simulation --run--> its thread waits --> connections, sockets, deadlines --> result
 
-Both threads never run at once, so what they share needs no locks. No virtual time passes while a
-call is on its way, and answers come in the order of the questions.
+The two threads never run at the same time, so shared state needs no locks. No virtual time passes while a
+call is under way, and answers come in the order of the questions.
 
 Called by: outside_plugins.py.
 """
@@ -16,10 +16,10 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 
 
-class Outside:
-    """Runs coroutines in real time; to be closed by `with`.
+class RealTimeLoop:
+    """Runs coroutines in real time; a context manager.
 
-    Tasks that a coroutine leaves behind go on whenever another one runs.
+    Background tasks continue whenever another coroutine runs.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Outside:
         """How many coroutines were run."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What comes of it. Raises: what it raises."""
+        """Run it and return its result. Raises: whatever it raises."""
         self.runs += 1
         return self._thread.submit(self._runner.run, work).result()
 
@@ -37,6 +37,6 @@ class Outside:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Cancel what is left."""
+        """Cancel the remaining tasks."""
         self._thread.submit(self._runner.close).result()
         self._thread.shutdown()
