@@ -20,10 +20,10 @@ def a_node(name, **fields):
     return made
 
 
-def a_pod(name, **fields):
+def a_pod(name, *, namespace="default", **fields):
     """A pod in a namespace, with a UID, as an API server gives it."""
     made = pod(name, schedulerName="default-scheduler", **fields)
-    made["metadata"] |= {"namespace": "default", "uid": f"uid-{name}"}
+    made["metadata"] |= {"namespace": namespace, "uid": f"uid-{name}"}
     return made
 
 

@@ -59,7 +59,7 @@ def test_each_file_begins_with_a_listing_and_the_oldest_go(tmp_path):
     for path in kept:
         events, recording = read(path)
         assert events[:3] == [(Verb.ADD, f"n{i}") for i in range(3)]
-        assert (recording.header.objects, recording.warnings) == (3, [])
+        assert (recording.read.header.objects, recording.warnings) == (3, [])
 
 
 def test_a_file_has_more_than_its_listing(tmp_path):

@@ -6,8 +6,9 @@ import re
 import pytest
 import zstandard
 
-from berth.observer.reading import is_of_cluster, open_recording
+from berth.observer.reading import open_recording
 from berth.simulation.errors import InputError
+from berth.simulation.reading.recorded_events import is_of_cluster
 from tests.unit.observer.kit import a_node, a_pod, lines, observer_file, simulator_file
 from tests.unit.simulation.kit import thing
 

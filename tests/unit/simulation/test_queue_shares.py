@@ -14,6 +14,7 @@ from berth.simulation.queue_shares.queue_text import queue_lines
 from berth.simulation.queue_shares.samples import QueueSample, QueueState, Samples, summarized
 from berth.simulation.running.engine import simulate
 from berth.simulation.running.options import SimulationOptions
+from tests.unit.observer.kit import a_node, a_pod, bound, observer_file
 from tests.unit.simulation.kit import cluster, node, pod, profiles, thing, written
 
 HOUR = 3600.0
@@ -122,15 +123,29 @@ def test_the_text_has_queues(outcome):
     assert ["4", "0", "3"] == pods[:3]
 
 
-def test_two_trees_on_one_day(scheduler, tmp_path):
+def recorded(path):
+    """An observer's file of a day on which the owner's pods waited until the guest's had ended."""
+    guests, owners = (
+        [a_pod(f"{name}{i}", namespace=name) for i in range(count)]
+        for name, count in (("guest", 4), ("owner", 3))
+    )
+    listed = [a_node("n0"), *(thing("Namespace", name) for name in ("owner", "guest"))]
+    events = [("Add", each) for each in listed]
+    events += [event for each in guests for event in (("Add", each), ("Update", bound(each, "n0")))]
+    events += [("Add", each) for each in owners] + [("Update", listed[0])] * 5
+    events += [("Delete", each) for each in guests]
+    return observer_file(path, *events)
+
+
+def test_two_trees_on_one_recorded_day(scheduler, tmp_path):
     """Compared by queue: with a larger quota the guest loses fewer pods, and the owner waits."""
-    day = written(tmp_path / "day.json", *DAY)
+    day = recorded(tmp_path / "day.cluster.gz")
     today, proposed = (
         str(written(tmp_path / name, *tree(*quotas)))
         for name, quotas in (("today.json", ("3", "1")), ("proposed.json", ("2", "2")))
     )
     arguments = ["compare", scheduler, "--input", str(day), "--objects", today, "--objects", proposed]
-    arguments += ["--queues-every", "3600", "--explain", "0", "-o", "json"]
+    arguments += ["--queues-every", "1", "--explain", "0", "-o", "json"]
 
     result = CliRunner().invoke(command, arguments)
 

@@ -214,11 +214,11 @@ def replay(*, file: Path, config_file: str, feature_gates: str, shown: int, outp
     the configuration is wrong.
     """
     from berth.config.errors import ConfigError  # noqa: PLC0415 (quick start)
-    from berth.observer.reading import is_of_cluster  # noqa: PLC0415 (quick start)
     from berth.observer.replay import replay_observed  # noqa: PLC0415 (quick start)
     from berth.observer.text import observed_lines  # noqa: PLC0415 (quick start)
     from berth.queue.errors import EventRegistrationError  # noqa: PLC0415 (quick start)
     from berth.simulation.errors import SimulationError  # noqa: PLC0415 (quick start)
+    from berth.simulation.reading.recorded_events import is_of_cluster  # noqa: PLC0415 (quick start)
     from berth.simulation.recordings.replay import replay as replayed  # noqa: PLC0415 (quick start)
     from berth.simulation.text import replay_lines  # noqa: PLC0415 (quick start)
 

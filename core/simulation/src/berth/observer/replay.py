@@ -120,9 +120,9 @@ async def _played(
                 await playing.compare(decision, event)
             playing.take(event)
         await playing.simulation.end()
-    header = recording.header
+    header = recording.read.header
     source = SIMULATOR if header is None else f"berth {header.version}"
-    found = playing.found(str(recording.path), source)
+    found = playing.found(str(recording.read.path), source)
     found.warnings += recording.warnings
     return found
 

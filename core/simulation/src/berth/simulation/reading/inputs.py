@@ -1,7 +1,7 @@
-"""Reads a cluster: snapshot files, Kubernetes files, SimKube traces, or openb's.
+"""Reads a cluster: snapshots, Kubernetes files, recorded days, SimKube traces, or openb's.
 
 path --+--> snapshot, a line an object ------------------------------+
-       +--> SimKube trace: pods with their times --------------------+
+       +--> recording of a cluster, or SimKube trace, with times ----+
        +--> YAML or JSON of `kubectl get` or of a hand --> checked --+--> admitted --> typed, in order
        +--> `openb`, or a folder of its CSV files -------------------+
 """
@@ -38,6 +38,8 @@ from berth.simulation.reading.packed_lines import (
     bounded_rest,
     unpacked,
 )
+from berth.simulation.reading.recorded_day import RecordedDay
+from berth.simulation.reading.recorded_events import RecordedEvent, events_of
 from berth.simulation.reading.revisions import Revision
 from berth.simulation.reading.simkube import Trace, is_trace, template_pod
 from berth.simulation.reading.snapshot_file import header_of, read_lines
@@ -284,6 +286,9 @@ def _of_file(path: Path) -> Iterator[LocatedDocument]:
             if header_of(first) is not None:
                 yield from _of_snapshot(read_lines(stream, str(path)), str(path))
                 return
+            if (events := events_of(path, stream, first)) is not None:
+                yield from _of_recording(events, str(path))
+                return
             data = first + bounded_rest(stream, MAX_BYTES - len(first))
             if is_trace(data):
                 yield from _of_trace(data, str(path))
@@ -307,6 +312,11 @@ def _of_snapshot(lines: Iterable[tuple[int, bytes]], file: str) -> Iterator[Loca
         for _, _, each in taken_apart(document, place, ""):
             check_object(each, place, "")
             yield LocatedDocument(each, f"{file}:{number}: {_named(each)}")
+
+
+def _of_recording(events: Iterable[RecordedEvent], file: str) -> Iterator[LocatedDocument]:
+    for document in RecordedDay(events).documents():
+        yield LocatedDocument(document, f"{file}: {_named(document)}")
 
 
 def _of_trace(data: bytes, file: str) -> Iterator[LocatedDocument]:

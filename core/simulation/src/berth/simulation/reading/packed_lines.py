@@ -1,6 +1,6 @@
 """Files of lines, compressed by zstd, gzip or not at all: the first bytes say which, whatever the name is.
 
-Called by: snapshot_file, tape_file, observer.reading, inputs.
+Called by: snapshot_file, tape_file, recorded_events, inputs.
 """
 
 import io
