@@ -27,7 +27,7 @@ def folder():
         yield Path(name)
 
 
-def environment():
+def environment(folder):
     """What the page begins with: this repository, and the tools on the path."""
     programs = (Path(sys.executable).parent, GO_ROOT / "bin", NODE.parent)
     path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
@@ -48,7 +48,7 @@ def test_tutorial(language, folder):
     text = PAGE.read_text(encoding="utf-8").replace(PORT, str(Surface.free().port))
     page = Page(chosen(text, f"In {language}"))
 
-    printed = page.run(folder, environment(), BUILD_SECONDS)
+    printed = page.run(folder, environment(folder), BUILD_SECONDS)
 
     assert len(page.commands) == len(printed)
     broken = [
