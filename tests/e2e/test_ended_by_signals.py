@@ -79,7 +79,6 @@ async def ends(process, number):
 @pytest.mark.parametrize(
     ("number", "interrupts"),
     [
-        (signal.SIGTERM, signal.SIG_DFL),
         (signal.SIGTERM, signal.SIG_IGN),
         (signal.SIGINT, signal.SIG_DFL),
         (signal.SIGKILL, signal.SIG_DFL),

@@ -38,10 +38,14 @@ LITTLE = 10_000
 
 @contextmanager
 def left_to_the_collector(*kinds):
-    """The names of those objects that nothing but a cycle holds once the context ends, by kind."""
+    """The names of new objects that nothing but a cycle holds once the context ends, by kind.
+
+    What a cache kept of other tests may be let go meanwhile: it is held until the end, and so not found.
+    """
     found = []
     gc.collect()
     gc.disable()
+    older = [each for each in gc.get_objects() if shown(each).startswith(kinds)]
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         yield found
@@ -50,6 +54,7 @@ def left_to_the_collector(*kinds):
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
+        older.clear()
         gc.enable()
 
 
