@@ -16,7 +16,8 @@ from tests.unit.plugins.dynamic_resources.kit import FakeClaimWriter
 GATES = (
     "GenericWorkload=true,CompositePodGroup=true,DRAWorkloadResourceClaims=true,"
     "TopologyAwareWorkloadScheduling=true,DRADeviceTaints=true,"
-    "DRADeviceTaintRules=true,DRAConsumableCapacity=true,DRAPartitionableDevices=true,DRAExtendedResource=true"
+    "DRADeviceTaintRules=true,DRAConsumableCapacity=true,DRAPartitionableDevices=true,DRAExtendedResource=true,"
+    "DRADerivedAttributes=true,DRADeviceCompatibilityGroups=true"
 )
 RELEASE = (1, 37)
 """The first one that has them all."""

@@ -67,6 +67,15 @@ def consumers(n):
     return [{"resource": "pods", "name": f"p{i}", "uid": f"u{i}"} for i in range(n)]
 
 
+def derived(n):
+    return [{"name": f"a/{i}", "expression": str(i)} for i in range(n)]
+
+
+def sets(n):
+    """A compatibility group of each of so many counter sets."""
+    return {f"s{i}": ["g"] for i in range(n)}
+
+
 def with_devices(n):
     """A slice of so many devices, each with an attribute of its own."""
     return resource_slice(
@@ -139,6 +148,34 @@ CLAIMS = {
             claim(
                 requests=[request(f"r{i}") for i in range(n)],
                 constraints=[{"requests": [f"r{i}" for i in range(n)], "matchAttribute": f"{DRIVER}/model"}],
+            ),
+        ],
+    ),
+    "derivedAttributes": (
+        8,
+        lambda n: [
+            resource_slice(),
+            claim(
+                requests=[
+                    request(derivedAttributes=derived(n)),
+                    {
+                        "name": "s",
+                        "firstAvailable": [
+                            {"name": "s0", "deviceClassName": "gpu", "derivedAttributes": derived(n)}
+                        ],
+                    },
+                ]
+            ),
+        ],
+    ),
+    "compatibility groups of an allocation": (
+        None,
+        lambda n: [
+            resource_slice(),
+            claim(
+                status=allocated(
+                    [result(compatibilityGroups={"s": [f"g{i}" for i in range(n)], **sets(n)})],
+                )
             ),
         ],
     ),
@@ -263,6 +300,24 @@ SLICES = {
                 }
             ],
             sharedCounters=[{"name": f"s{i}", "counters": {"c": {"value": "4"}}} for i in range(n)],
+        ),
+    ),
+    "compatibilityGroups": (
+        None,
+        lambda n: resource_slice(
+            devices=[
+                {
+                    "name": "d0",
+                    "consumesCounters": [
+                        {
+                            "counterSet": "s",
+                            "counters": {"c": {"value": "1"}},
+                            "compatibilityGroups": [f"g{i}" for i in range(n)],
+                        }
+                    ],
+                }
+            ],
+            sharedCounters=[{"name": "s", "counters": {"c": {"value": "4"}}}],
         ),
     ),
     "counters of a set": (

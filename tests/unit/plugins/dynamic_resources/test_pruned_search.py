@@ -106,6 +106,15 @@ SELECTORS = [
 ]
 
 
+DERIVED = [
+    f'device.attributes["{DRIVER}"].kind',
+    f'device.attributes["{DRIVER}"].size % 2 == 0',
+    f'[device.attributes["{DRIVER}"].size, 2]',
+    "{'a': 1}",
+]
+"""The first fails on devices without the attribute, the last everywhere: a map is no attribute."""
+
+
 @st.composite
 def devices(draw):
     made = []
@@ -118,7 +127,11 @@ def devices(draw):
         if draw(st.integers(0, 3)) == 0:
             more["taints"] = [{"key": "bad", "effect": "NoSchedule"}]
         if slots := draw(st.sampled_from([0, 0, 1, 2])):
-            more["consumesCounters"] = [{"counterSet": "whole", "counters": {"slots": {"value": str(slots)}}}]
+            groups = draw(st.sampled_from([[], [], ["a"], ["b"], ["a", "b"]]))
+            counters = {"slots": {"value": str(slots)}}
+            more["consumesCounters"] = [
+                {"counterSet": "whole", "counters": counters, "compatibilityGroups": groups}
+            ]
         if draw(st.integers(0, 3)) == 0:
             more |= {
                 "allowMultipleAllocations": True,
@@ -139,6 +152,9 @@ def exact(draw):
         wanted["count"] = draw(st.sampled_from([1, 1, 1, 2, 3]))
     if draw(st.integers(0, 3)) == 0:
         wanted["tolerations"] = [{"operator": "Exists"}]
+    if draw(st.integers(0, 4)) == 0:
+        name, expression = draw(st.sampled_from([*BOTH, "other"])), draw(st.sampled_from(DERIVED))
+        wanted["derivedAttributes"] = [{"name": f"{DRIVER}/{name}", "expression": expression}]
     if draw(st.integers(0, 4)) == 0:
         wanted["capacity"] = {"requests": {"memory": draw(st.sampled_from(["1", "3", "5"]))}}
     return wanted
@@ -178,8 +194,9 @@ def claims(draw):
     slots=st.integers(0, 5),
     taken=st.booleans(),
     release=st.sampled_from(RELEASES),
+    newer=st.booleans(),
 )
-def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, taken, release):
+def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, taken, release, *, newer):
     """The same first solution, device for device, or none; and the same error where there is one."""
     counters = [{"name": "whole", "counters": {"slots": {"value": str(slots)}}}]
     slices = [
@@ -189,7 +206,12 @@ def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, t
     listers = Listers()
     if taken:
         listers.resource_claims.put(allocated("held", (POOL, "d0")))
-    features = Features(rules=RULES[release])
+    features = Features(
+        rules=RULES[release],
+        list_attributes=newer,
+        derived_attributes=newer,
+        compatibility_groups=newer,
+    )
     usage = DeviceUsage(listers.claim_tracker, features.capacity)
     inventory = Inventory(slices)
     view = inventory.view(int(at_once(inventory.groups(table([make_node("n0")])))[0]))

@@ -116,6 +116,10 @@ class Semver(msgspec.Struct, frozen=True, eq=False):
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def __str__(self) -> str:
+        dash = "-" if self.pre_release else ""
+        return f"{self.major}.{self.minor}.{self.patch}{dash}{'.'.join(self.pre_release)}"
+
 
 _PARTS = 3
 

@@ -361,8 +361,6 @@ NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 # Gates that the scheduler reads and Berth does not follow to the end; all are off by default.
 NOT_COVERED: Mapping[str, str] = MappingProxyType(
     {
-        "DRADerivedAttributes": "attributes that a request derives are not evaluated",
-        "DRADeviceCompatibilityGroups": "devices of different compatibility groups may be allocated together",
         "DRANodeAllocatableResources": "devices take nothing from the node's allocatable resources",
         "DRAOptionalNodeOperations": "skipNodeOperations is not copied to allocations",
         "InPlacePodVerticalScalingSchedulerPreemption": "deferred resizes preempt no pod",

@@ -66,6 +66,8 @@ class CounterConsumption(ApiObject, frozen=True):
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
+    compatibility_groups: tuple[str, ...] = ()
+    """With which devices of the set it may be in use together (KEP-5963)."""
 
 
 class DeviceSpec(ApiObject, frozen=True):

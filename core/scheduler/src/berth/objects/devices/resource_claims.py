@@ -32,6 +32,13 @@ class DeviceSelector(ApiObject, frozen=True):
     cel: CELSelector | None = None
 
 
+class DerivedAttribute(ApiObject, frozen=True):
+    """An attribute that a request makes of what a device has (KEP-6080)."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class CapacityRequirements(ApiObject, frozen=True):
     """How much of a device's capacity is asked for, by qualified name."""
 
@@ -48,6 +55,7 @@ class DeviceSubRequest(ApiObject, frozen=True):
     count: Int64 = 0
     tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DerivedAttribute, ...] = ()
 
 
 class ExactDeviceRequest(ApiObject, frozen=True):
@@ -60,6 +68,7 @@ class ExactDeviceRequest(ApiObject, frozen=True):
     admin_access: bool = False
     tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DerivedAttribute, ...] = ()
 
 
 class DeviceRequest(ApiObject, frozen=True):
@@ -119,6 +128,8 @@ class DeviceResult(ApiObject, frozen=True):
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: dict[str, Amount] = {}
+    compatibility_groups: dict[str, tuple[str, ...]] = {}
+    """Those that the device had at its allocation, by counter set."""
 
 
 class AllocatedConfiguration(ApiObject, frozen=True):

@@ -55,7 +55,16 @@ def _result(pick: Pick, features: Features, chance: random.Random) -> DeviceResu
         binding_failure_conditions=device.spec.binding_failure_conditions if conditions else (),
         share_id=str(uuid.UUID(int=chance.getrandbits(128), version=4)) if shared else None,
         consumed_capacity=pick.taken.amounts if pick.taken is not None else {},
+        compatibility_groups=_groups(device) if features.compatibility_groups else {},
     )
+
+
+def _groups(device: Device) -> dict[str, tuple[str, ...]]:
+    return {
+        part.counter_set: part.compatibility_groups
+        for part in device.spec.consumes_counters
+        if part.compatibility_groups
+    }
 
 
 def _configuration(

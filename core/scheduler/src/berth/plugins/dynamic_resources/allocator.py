@@ -223,8 +223,9 @@ class AllocationSearch:
             return
         picks = self._picks
         in_vain: set[int] = set()
-        # Too few devices may be left; one that the selector fails on still ends the search with an error.
-        spare = 0 if step.ask.selectors in self._unsure else left - 1
+        # Too few devices may be left; one that an expression fails on still ends the search with an error.
+        may_fail = step.ask.selectors in self._unsure or picks.derives(step.ask)
+        spare = 0 if may_fail else left - 1
         for at in range(start, len(step.devices) - spare):
             device = step.devices[at]
             # What leads nowhere with one device leads nowhere with another that is just like it.

@@ -119,8 +119,14 @@ class DeviceAnswers:
         self._selectors = list(dict.fromkeys(ask.selectors for ask in alternatives))
         self.prefers = any(ask.position is not None for ask in alternatives)
         """Whether what is found may be worth more on one node than on another."""
+        self._derived = list(dict.fromkeys(each for ask in alternatives for each in ask.derived.values()))
+        if not supply.features.derived_attributes:
+            self._derived = []
         self._constraints = [
-            c for claim in asks for c in constraint_states(claim.constraints, supply.features)
+            (constraint, derived)
+            for claim in asks
+            for constraint in constraint_states(claim.constraints, supply.features)
+            for derived in constraint.ways(ask for request in claim.requests for ask in request)
         ]
         self._traits: WeakKeyDictionary[DeviceKind, Trait] = WeakKeyDictionary()
         self._numbers: WeakKeyDictionary[Shape, int] = WeakKeyDictionary()
@@ -240,7 +246,12 @@ class DeviceAnswers:
                 bool(device.spec.binding_conditions),
             )
         concerned = any(each is not False for each in selected)
-        return Trait(concerned, trait, tuple(each.values_of(device) for each in self._constraints))
+        derives = {None: True} | {each: device.derives(each, look) for each in self._derived}
+        values = tuple(
+            constraint.values_of(device, derived) if derives[derived] else None
+            for constraint, derived in self._constraints
+        )
+        return Trait(concerned, (trait, *derives.values()) if self._derived else trait, values)
 
 
 def _selected(device: Device, selectors: tuple[str, ...], look: Look) -> bool | None:

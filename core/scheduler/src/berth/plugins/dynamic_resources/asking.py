@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go PreFilter (Kubernetes v1.36).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -41,6 +41,8 @@ class Ask(msgspec.Struct, frozen=True):
     admin_access: bool
     tolerations: tuple[Toleration, ...]
     capacity: dict[str, Amount]
+    derived: Mapping[str, str]
+    """The expressions of attributes that the request derives, by name."""
     position: int | None = None
     """The place among the alternatives, None where there are none."""
 
@@ -51,6 +53,9 @@ class Ask(msgspec.Struct, frozen=True):
 
     def source_of(self, expression: str, claim: ResourceClaim) -> str:
         """Where that selector stands, as upstream names it: those of the class come first."""
+        if expression not in self.selectors:
+            name = next(name for name, derived in self.derived.items() if derived == expression)
+            return f"claim {claim.key}: derived attribute {name}"
         place, of_class = self.selectors.index(expression), len(self.device_class.spec.selectors)
         if place < of_class:
             return f"class {self.device_class.name}: selector #{place}"
@@ -106,6 +111,7 @@ def _ask(
         isinstance(wanted, ExactDeviceRequest) and wanted.admin_access,
         wanted.tolerations,
         wanted.capacity.requests if wanted.capacity else {},
+        {each.name: each.expression for each in wanted.derived_attributes},
         position,
     )
 

@@ -1,7 +1,8 @@
 """What devices of different requests have to have in common, followed while the search adds and removes them.
 
-An attribute may have several values (KEP-5491): devices that match have one in common, all of them, and of
-distinct devices no two have one in common.
+A request may derive an attribute of that name from each device (KEP-6080). An attribute may have several
+values (KEP-5491): devices that match have one in common, all of them, and of distinct devices no two have one
+in common.
 
 Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.go matchAttributeConstraint
 (Kubernetes v1.36).
@@ -9,6 +10,7 @@ Source: dynamic-resource-allocation structured/internal/stable/allocator_stable.
 
 from collections.abc import Iterable, Sequence
 
+from berth.cel import look_at_nothing
 from berth.objects.devices.resource_claims import DeviceConstraint
 from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.device_values import Values, all_values, find_attribute, single_values
@@ -25,11 +27,27 @@ class DeviceConstraintState:
     attribute that is a list has no value that could be compared: its device agrees with no other.
     """
 
-    __slots__ = ("_all_differ", "_attribute", "_common", "_last", "_requests", "_values", "distinct")
+    __slots__ = (
+        "_all_differ",
+        "_attribute",
+        "_common",
+        "_derives",
+        "_last",
+        "_lists",
+        "_requests",
+        "_values",
+        "distinct",
+    )
 
     def __init__(
-        self, constraint: DeviceConstraint, *, all_differ: bool = False, lists: bool = False
+        self,
+        constraint: DeviceConstraint,
+        *,
+        all_differ: bool = False,
+        lists: bool = False,
+        derives: bool = False,
     ) -> None:
+        self._lists, self._derives = lists, derives
         self._values = all_values if lists else single_values
         self.distinct = constraint.match_attribute is None
         self._all_differ = self.distinct and all_differ
@@ -58,8 +76,22 @@ class DeviceConstraintState:
         """The values of which further devices have to have one; None where that is open."""
         return self._common[-1] if self._common and not self.distinct else None
 
-    def values_of(self, device: Device) -> Values | None:
-        """The device's values, None where it has none: then it can never be added."""
+    def derived_by(self, ask: Ask) -> str | None:
+        """The expression by which the request makes the attribute itself; None where it is the device's."""
+        return ask.derived.get(self._attribute) if self._derives else None
+
+    def ways(self, asks: Iterable[Ask]) -> list[str | None]:
+        """The expressions by which these requests make the attribute, and None for that of devices."""
+        return list(dict.fromkeys((None, *(self.derived_by(ask) for ask in asks if self.concerns(ask)))))
+
+    def values_of(self, device: Device, derived: str | None = None) -> Values | None:
+        """The device's values, None where it has none: then it can never be added.
+
+        With `derived`, what that expression makes of it. Raises: DeviceSelectorError.
+        """
+        if derived is not None:
+            found = device.kind.derived(derived, device.id, look_at_nothing)
+            return found.values if self._lists or not found.is_list else frozenset()
         attribute = find_attribute(device.id.driver, device.spec, self._attribute)
         return None if attribute is None else self._values(attribute)
 
@@ -68,8 +100,8 @@ class DeviceConstraintState:
         return not self._requests or ask.request in self._requests or ask.name in self._requests
 
     def add(self, ask: Ask, device: Device) -> bool:
-        """Count the device in if it agrees with those before."""
-        values = self.values_of(device)
+        """Count the device in if it agrees with those before. Raises: DeviceSelectorError."""
+        values = self.values_of(device, self.derived_by(ask))
         if values is None or not self._agrees(values):
             return False
         if self.compares_neighbours:
@@ -110,5 +142,9 @@ def constraint_states(
     constraints: Sequence[DeviceConstraint], features: Features
 ) -> list[DeviceConstraintState]:
     """The constraints before any device was added."""
-    kinds = {"all_differ": features.rules.distinct_attributes_of_all, "lists": features.list_attributes}
+    kinds = {
+        "all_differ": features.rules.distinct_attributes_of_all,
+        "lists": features.list_attributes,
+        "derives": features.derived_attributes,
+    }
     return [DeviceConstraintState(constraint, **kinds) for constraint in constraints]

@@ -12,7 +12,7 @@ to an error before or after the device that is missing.
 """
 
 import operator
-from collections.abc import Generator, Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import islice
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from typing import NamedTuple
 from berth.cel import Look
 from berth.plugins.dynamic_resources.asking import Ask, ClaimAsk
 from berth.plugins.dynamic_resources.capacity import CapacityError
+from berth.plugins.dynamic_resources.constraints import DeviceConstraintState
 from berth.plugins.dynamic_resources.devices import CounterId, Device, DeviceId, DeviceSelectorError
 from berth.plugins.dynamic_resources.inventory import ReachableDevices
 from berth.plugins.dynamic_resources.picking import MAX_RESULTS, Picks
@@ -67,13 +68,17 @@ class DeadEnds:
         self._likeness: dict[DeviceId, int] = {}
         self._kinds: dict[Hashable, int] = {}
         self._constraints = Picks(supply, claims, set(), look).constraints
-        self._values: dict[tuple[int, int], dict[Hashable, Devices]] = {}
-        """The devices by value of each constraint's attribute, by claim and place; None: no attribute."""
+        self._values: dict[tuple[int, int, str | None], dict[Hashable, Devices]] = {}
+        """The devices by value of an attribute, by claim, the constraint's place, and how it is derived.
+
+        Of a value that is None, those that have no such attribute.
+        """
         self._users: dict[CounterId, Users] = {}
 
     def survey(self) -> Iterator[None]:
         """Look at each device as each request would; stops after each look, because it takes long."""
         certain = yield from self._look()
+        certain &= yield from self._derive()
         yield from self._value()
         ordered = 0
         for claim, ask in self._alternatives():
@@ -173,19 +178,42 @@ class DeadEnds:
         self._traits += [fitting, failing, tolerated]
         return fitting & tolerated & free, failing
 
+    def _derive(self) -> Generator[None, None, bool]:
+        """Make the attributes that requests derive; whether no expression fails."""
+        if not self._supply.features.derived_attributes:
+            return True
+        certain = True
+        for expression in dict.fromkeys(x for _, ask in self._alternatives() for x in ask.derived.values()):
+            failing = 0
+            for i, device in enumerate(self._devices):
+                failing |= (not device.derives(expression, self._look_up)) << i
+                yield
+            certain &= not failing
+            self._traits.append(failing)
+        return certain
+
     def _value(self) -> Iterator[None]:
         for claim, constraints in enumerate(self._constraints):
+            asks = [ask for of, ask in self._alternatives() if of == claim]
             for place, constraint in enumerate(constraints):
-                having: dict[Hashable, Devices] = {}
-                for i, device in enumerate(self._devices):
-                    values = constraint.values_of(device)
-                    for value in (None,) if values is None else values:
-                        having[value] = having.get(value, 0) | 1 << i
-                    yield
-                self._values[claim, place] = having
-                self._traits += having.values()
+                for derived in constraint.ways(asks):
+                    having: dict[Hashable, Devices] = {}
+                    for i, device in enumerate(self._devices):
+                        for value in self._values_of(constraint, device, derived):
+                            having[value] = having.get(value, 0) | 1 << i
+                        yield
+                    self._values[claim, place, derived] = having
+                    self._traits += having.values()
         for i, device in enumerate(self._devices):
             self._shared |= self._supply.shares(device) << i
+
+    def _values_of(
+        self, constraint: DeviceConstraintState, device: Device, derived: str | None
+    ) -> Iterable[Hashable]:
+        if derived is not None and not device.derives(derived, self._look_up):
+            return (None,)
+        values = constraint.values_of(device, derived)
+        return (None,) if values is None else values
 
     def _kind(self, device: Device, *, alone: bool) -> int:
         place = self._place[device.id]
@@ -194,6 +222,7 @@ class DeadEnds:
             kind = (
                 sum((trait >> place & 1) << i for i, trait in enumerate(self._traits)),
                 frozenset(device.consumes.items()),
+                device.groups,
                 self._supply.in_use(device.id),
                 bool(device.spec.binding_conditions),
             )
@@ -241,7 +270,7 @@ class DeadEnds:
         devices = self._for[claim, ask.name]
         for place, constraint in enumerate(picks.constraints[claim]):
             if constraint.concerns(ask):
-                having = self._values[claim, place]
+                having = self._values[claim, place, constraint.derived_by(ask)]
                 devices &= ~having.get(None, 0)
                 if constraint.wanted is not None:
                     devices &= reduce(operator.or_, (having.get(value, 0) for value in constraint.wanted), 0)

@@ -59,6 +59,23 @@ def all_values(attribute: DeviceAttribute) -> Values:
     return frozenset((kind, value) for kind, values in listed.items() for value in values)
 
 
+def derived_values(answer: Any) -> Values | None:
+    """What an expression gave, as an attribute would say it; None where no attribute has such values."""
+    found = [_typed(each) for each in (answer if isinstance(answer, list | tuple) else (answer,))]
+    known = [each for each in found if each is not None]
+    return frozenset(known) if len(known) == len(found) else None
+
+
+def _typed(value: Any) -> tuple[str, int | bool | str] | None:
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, int):
+        return "int", value
+    if isinstance(value, str):
+        return "string", value
+    return ("version", str(value)) if isinstance(value, Semver) else None
+
+
 def device_variable(driver: str, device: DeviceSpec) -> dict[str, Any]:
     """The value of the variable `device`; names without a domain belong to the driver's.
 

@@ -15,7 +15,7 @@ from berth.cel import CELError, Look, SyntaxProblemError, look_at_nothing, progr
 from berth.objects.devices.devices import DeviceSpec
 from berth.objects.node_selector import NodeSelector
 from berth.objects.quantity import nanos
-from berth.plugins.dynamic_resources.device_values import device_variable
+from berth.plugins.dynamic_resources.device_values import Values, derived_values, device_variable
 
 ANSWERS_KEPT = 1024
 """For that many different selectors it is remembered which kinds match: claims come with ever new ones.
@@ -65,10 +65,29 @@ class ConversionError(DeviceSelectorError):
         self.cause = cause
 
 
+class Derived(NamedTuple):
+    """The values of a derived attribute, and whether they came as a list."""
+
+    values: Values
+    is_list: bool
+
+
+NO_ATTRIBUTE = "CEL compile error: must evaluate to string, int, bool, semver or a list of these"
+
+
 class DeviceKind:
     """What all devices have in common that one driver publishes alike."""
 
-    __slots__ = ("__weakref__", "_driver", "_matches", "_spec", "_variable", "answers_kept", "capacity")
+    __slots__ = (
+        "__weakref__",
+        "_derived",
+        "_driver",
+        "_matches",
+        "_spec",
+        "_variable",
+        "answers_kept",
+        "capacity",
+    )
 
     def __init__(self, driver: str, spec: DeviceSpec) -> None:
         self._driver = driver
@@ -76,6 +95,7 @@ class DeviceKind:
         self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
         self._variable: dict[str, Any] | None = None
         self._matches: dict[str, bool] = {}
+        self._derived: dict[str, Derived] = {}
         self.answers_kept = ANSWERS_KEPT
 
     def matches(self, expression: str, device: DeviceId, look: Look) -> bool:
@@ -91,21 +111,40 @@ class DeviceKind:
             self._matches[expression] = known
         return known
 
+    def derived(self, expression: str, device: DeviceId, look: Look) -> Derived:
+        """What the expression makes of a device of this kind, as the values of an attribute.
+
+        Raises: DeviceSelectorError, and what `look` raises.
+        """
+        known = self._derived.get(expression)
+        if known is None:
+            answer = self._answer(expression, device, look)
+            values = derived_values(answer)
+            if values is None:
+                raise DeviceSelectorError(expression, NO_ATTRIBUTE, "/".join(device))
+            if len(self._derived) >= self.answers_kept:
+                self._derived.clear()
+            known = self._derived[expression] = Derived(values, is_list=isinstance(answer, list | tuple))
+        return known
+
     def _evaluate(self, expression: str, device: DeviceId, look: Look) -> bool:
+        answer = self._answer(expression, device, look)
+        if answer is True or answer is False:
+            return bool(answer)
+        raise DeviceSelectorError(expression, "CEL compile error: must evaluate to bool")
+
+    def _answer(self, expression: str, device: DeviceId, look: Look) -> Any:
         if self._variable is None:
             try:
                 self._variable = device_variable(self._driver, self._spec)
             except CELError as error:
                 raise ConversionError(expression, error, "/".join(device)) from error
         try:
-            answer = program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable}, look)
+            return program(expression, max_length=SELECTOR_LENGTH)({"device": self._variable}, look)
         except SyntaxProblemError as error:
             raise DeviceSelectorError(expression, f"CEL compile error: {error}") from error
         except CELError as error:
             raise DeviceSelectorError(expression, f"CEL runtime error: {error}", "/".join(device)) from error
-        if answer is True or answer is False:
-            return bool(answer)
-        raise DeviceSelectorError(expression, "CEL compile error: must evaluate to bool")
 
 
 def kind_key(driver: str, spec: DeviceSpec) -> Hashable:
@@ -114,14 +153,25 @@ def kind_key(driver: str, spec: DeviceSpec) -> Hashable:
     return driver, msgspec.msgpack.encode(nameless)
 
 
+Groups = frozenset[tuple[str, frozenset[str]]]
+"""The compatibility groups of a device by the counter sets that it consumes."""
 NOTHING: Mapping[CounterId, int] = {}
 """What most devices take out of counters: one object for all of them."""
+
+
+def agree(one: Groups, others: Iterable[tuple[str, frozenset[str]]]) -> bool:
+    """Whether devices may be in use together: of each counter set both have no groups, or some in common."""
+    of_set = dict(one)
+    return all(
+        name not in of_set or bool(of_set[name] & groups) or not (of_set[name] or groups)
+        for name, groups in others
+    )
 
 
 class Device:
     """One device: what it is, who reaches it, and what its use takes out of shared counters."""
 
-    __slots__ = ("consumes", "id", "kind", "spec", "target")
+    __slots__ = ("consumes", "groups", "id", "kind", "spec", "target")
 
     def __init__(
         self, device_id: DeviceId, spec: DeviceSpec, target: Target, kind: DeviceKind | None = None
@@ -130,6 +180,9 @@ class Device:
         self.spec = spec
         self.target = target
         self.kind = kind or DeviceKind(device_id.driver, spec)
+        self.groups: Groups = frozenset(
+            (part.counter_set, frozenset(part.compatibility_groups)) for part in spec.consumes_counters
+        )
         self.consumes: Mapping[CounterId, int] = NOTHING
         if spec.consumes_counters:
             self.consumes = {
@@ -156,3 +209,11 @@ class Device:
         Raises: DeviceSelectorError, and what `look` raises.
         """
         return all(self.matches(expression, look) for expression in expressions)
+
+    def derives(self, expression: str, look: Look = look_at_nothing) -> bool:
+        """Whether an attribute can be made of the device by the expression. Raises: what `look` raises."""
+        try:
+            self.kind.derived(expression, self.id, look)
+        except DeviceSelectorError:
+            return False
+        return True

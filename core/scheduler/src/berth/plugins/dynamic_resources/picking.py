@@ -18,6 +18,7 @@ from berth.plugins.dynamic_resources.devices import (
     Device,
     DeviceId,
     DeviceSelectorError,
+    agree,
 )
 from berth.plugins.dynamic_resources.supply import Supply
 
@@ -83,7 +84,7 @@ class Picks:
         """
         eligible = self._free(claim, ask, device) and self._selected(claim, ask, device)
         taken = self.takes(claim, ask, device) if eligible else None
-        if taken is None or not self._counters_left(device):
+        if taken is None or not self._counters_left(device) or not self._compatible(device):
             return False
         return self._supply.tolerated(ask, device) and self._add(claim, ask, device, taken)
 
@@ -131,6 +132,10 @@ class Picks:
         on_device = f" on device {error.device}" if error.device else ""
         return AllocationError(f"{source}{on_device}: {error}{GUIDANCE if MISSING_KEY in str(error) else ''}")
 
+    def derives(self, ask: Ask) -> bool:
+        """Whether the request derives attributes of each device that it selects."""
+        return bool(ask.derived) and self._supply.features.derived_attributes
+
     def words(self, claim: int, ask: Ask) -> str:
         """The request, as upstream names it in errors."""
         return f"claim {self._claims[claim].claim.key}, request {ask.own_name}"
@@ -148,9 +153,14 @@ class Picks:
 
     def _selected(self, claim: int, ask: Ask, device: Device) -> bool:
         try:
-            return ask.selectors not in self._unsure or device.matches_all(ask.selectors, self._look)
+            if ask.selectors in self._unsure and not device.matches_all(ask.selectors, self._look):
+                return False
+            if self.derives(ask):
+                for expression in ask.derived.values():
+                    device.kind.derived(expression, device.id, self._look)
         except DeviceSelectorError as error:
             raise self.broken(claim, ask, error) from error
+        return True
 
     def _capacity_left(self, device: Device, taken: dict[str, int]) -> bool:
         """Whether a shared device has that much left; one that is not shared is taken as a whole."""
@@ -175,6 +185,14 @@ class Picks:
             return False
         left, own = self._supply.counters, self.counters
         return all(own[name] + amount <= left[name] for name, amount in device.consumes.items())
+
+    def _compatible(self, device: Device) -> bool:
+        """Whether it may be in use beside what is, and what was picked, of its counter sets."""
+        if not (device.consumes and self._supply.features.compatibility_groups):
+            return True
+        pool = device.id.driver, device.id.pool
+        picked = (pick.device.groups for pick in self.made if pick.device.id[:2] == pool)
+        return all(agree(device.groups, each) for each in (self._supply.groups_in_use(pool), *picked))
 
     def _in_use(self, device: DeviceId) -> bool:
         """Whether a shared device is in use, so that one more use takes nothing more out of counters."""

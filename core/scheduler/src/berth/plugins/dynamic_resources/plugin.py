@@ -103,6 +103,8 @@ class DynamicResources(
             consumable_capacity=enabled("DRAConsumableCapacity"),
             binding_conditions=reported,
             list_attributes=enabled("DRAListTypeAttributes"),
+            derived_attributes=enabled("DRADerivedAttributes"),
+            compatibility_groups=enabled("DRADeviceCompatibilityGroups"),
             capacity=_capacity_rules(handle),
             rules=handle.rules,
         )

@@ -18,13 +18,17 @@ from berth.framework.mirrors.slice_tracker import SliceTracker
 from berth.objects.taint import TaintEffect
 from berth.plugins.dynamic_resources.asking import Ask
 from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules, Consumed, consumed
-from berth.plugins.dynamic_resources.devices import CounterId, Device, DeviceId
+from berth.plugins.dynamic_resources.devices import CounterId, Device, DeviceId, Groups
 from berth.plugins.dynamic_resources.inventory import Inventory, ReachableDevices
 from berth.plugins.dynamic_resources.pools import DevicePool
 from berth.plugins.dynamic_resources.usage import DeviceUsage
 from berth.snapshot.columns.growing import Ints
 
 HARD = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE})
+
+
+NO_GROUPS: Groups = frozenset()
+_NO_GROUPS: Counter[tuple[str, frozenset[str]]] = Counter()
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -35,6 +39,8 @@ class Features(msgspec.Struct, frozen=True):
     consumable_capacity: bool = True
     binding_conditions: bool = True
     list_attributes: bool = False
+    derived_attributes: bool = False
+    compatibility_groups: bool = False
     capacity: CapacityRules = AS_WRITTEN
     rules: Rules = DEFAULT_RULES
 
@@ -69,6 +75,9 @@ class Supply:
         self.overdrawn: set[tuple[str, str]] = set()
         """Pools of which more is in use than there is; no further device of theirs may consume counters."""
         self._charged: dict[DeviceId, int] = {}
+        self._grouped: dict[DeviceId, Groups] = {}
+        self._groups: dict[tuple[str, str], Counter[tuple[str, frozenset[str]]]] = {}
+        """How many devices in use have which groups of a counter set, by pool."""
         self._uses: dict[int, _PoolUse] = {}
         self._changes = 1
         self._changed_at: Ints = np.zeros(0, dtype=np.int64)
@@ -88,11 +97,14 @@ class Supply:
         pools = set()
         for device_id in changed:
             number = inventory.number_of.get((device_id.driver, device_id.pool))
-            if number is None:
-                continue
-            pool = inventory.pools[number]
-            place = pool.place_of.get(device_id.device)
-            if place is None:
+            pool = None if number is None else inventory.pools[number]
+            place = None if pool is None else pool.place_of.get(device_id.device)
+            if self.features.compatibility_groups:
+                self._group(device_id, None if place is None or pool is None else pool.devices[place])
+                if number is not None and place is None:
+                    self._uses.setdefault(number, _PoolUse()).state = None
+                    pools.add(number)
+            if number is None or pool is None or place is None:
                 continue
             use = self._uses.setdefault(number, _PoolUse())
             self._note(use, place, device_id)
@@ -116,6 +128,22 @@ class Supply:
         else:
             use.shares[place] = frozenset(taken.items())
         use.state = None
+
+    def _group(self, device_id: DeviceId, device: Device | None) -> None:
+        """Count the groups that the device had at its allocations; of one that had none, that it has none."""
+        found: set[tuple[str, frozenset[str]]] = set()
+        for snapshot in self.usage.groups.get(device_id, ()):
+            sets = dict.fromkeys((name for name, _ in device.groups), frozenset[str]()) if device else {}
+            found |= (sets | dict(snapshot)).items()
+        in_pool = self._groups.setdefault(device_id[:2], Counter())
+        in_pool.subtract(self._grouped.pop(device_id, ()))
+        in_pool.update(found)
+        if found:
+            self._grouped[device_id] = frozenset(found)
+
+    def groups_in_use(self, pool: tuple[str, str]) -> list[tuple[str, frozenset[str]]]:
+        """The groups of devices in use of a driver's pool, by counter set."""
+        return [each for each, many in self._groups.get(pool, _NO_GROUPS).items() if many]
 
     def _charge(self, pool: DevicePool, device: Device) -> None:
         """Count what the device's use takes out of counters: once, however many share it."""
@@ -160,7 +188,9 @@ class Supply:
         if use.state is None:
             counters = self.inventory.pools[number].counters
             left = tuple([self.counters[name] for name in counters]) if counters else ()
-            use.state = use.whole, frozenset(use.shares.items()), left
+            pool = self.inventory.pools[number]
+            groups = frozenset(self.groups_in_use((pool.driver, pool.name))) if self._groups else NO_GROUPS
+            use.state = use.whole, frozenset(use.shares.items()), left, groups
         return use.state
 
     def in_use(self, device: DeviceId) -> bool:

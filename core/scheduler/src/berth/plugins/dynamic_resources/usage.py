@@ -12,7 +12,7 @@ from berth.framework.mirrors.claim_tracker import ChangedClaim, ClaimTracker
 from berth.objects.devices.resource_claims import DeviceResult, ResourceClaim
 from berth.objects.quantity import nanos
 from berth.plugins.dynamic_resources.capacity import AS_WRITTEN, CapacityRules
-from berth.plugins.dynamic_resources.devices import DeviceId
+from berth.plugins.dynamic_resources.devices import DeviceId, Groups
 
 Results = tuple[DeviceResult, ...]
 NONE: frozenset[DeviceId] = frozenset()
@@ -32,6 +32,8 @@ class DeviceUsage:
         """Devices that are taken as a whole."""
         self.consumed: dict[DeviceId, Counter[str]] = {}
         """What is taken of devices that many may share, by capacity."""
+        self.groups: dict[DeviceId, Counter[Groups]] = {}
+        """The compatibility groups that devices in use had at their allocations."""
         self._seen = claims.changes.end
         self._before: dict[DeviceId, Hashable] = {}
         """The use of the devices that were touched since the last time, as it was then."""
@@ -73,7 +75,8 @@ class DeviceUsage:
     def _use(self, device: DeviceId) -> Hashable:
         """Equal where searches see no difference: that many have the device as a whole is as if one had."""
         taken = self.consumed.get(device)
-        return device in self.holders, None if taken is None else frozenset(taken.items())
+        groups = frozenset(self.groups.get(device, ()))
+        return device in self.holders, None if taken is None else frozenset(taken.items()), groups
 
     def _read(self, changed: Iterable[ChangedClaim]) -> None:
         for change in changed:
@@ -100,6 +103,7 @@ class DeviceUsage:
         device = DeviceId(result.driver, result.pool, result.device)
         if device not in self._before:
             self._before[device] = self._use(device)
+        self._count_groups(device, result, sign)
         if result.share_id is None:
             self.holders[device] += sign
             if not self.holders[device]:
@@ -111,6 +115,15 @@ class DeviceUsage:
             taken[self._rules.key(name, result.driver)] += sign * nanos(amount)
         if not taken[""]:
             del self.consumed[device]
+
+    def _count_groups(self, device: DeviceId, result: DeviceResult, sign: int) -> None:
+        had = frozenset((name, frozenset(each)) for name, each in result.compatibility_groups.items())
+        of_device = self.groups.setdefault(device, Counter())
+        of_device[had] += sign
+        if not of_device[had]:
+            del of_device[had]
+        if not of_device:
+            del self.groups[device]
 
 
 def _everything(claims: ClaimTracker) -> list[ChangedClaim]:
