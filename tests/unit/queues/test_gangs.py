@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from berth_queues.plugin import NO_ROOM
+from berth_queues.making_room import NO_ROOM
 from berth_sdk import Code, ObjectKey, Reason
 from berth_sdk.testing import Refused, running
 from berth_sdk.testing.builders import make_node

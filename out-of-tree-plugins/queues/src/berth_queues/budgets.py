@@ -77,6 +77,8 @@ class Budgets:
         left: dict[tuple[str, str], int] = {}
         violating = set()
         for each in leaving:
+            if not self._by_namespace.get(each.namespace):
+                continue
             for name, budget in self._protecting(each):
                 key = each.namespace, name
                 left[key] = left.get(key, budget.status.disruptions_allowed) - 1
@@ -85,5 +87,5 @@ class Budgets:
         return violating
 
     def _protecting(self, each: Holding) -> Iterator[tuple[str, _Budget]]:
-        budgets = self._by_namespace.get(each.namespace, {})
+        budgets = self._by_namespace[each.namespace]
         return ((name, budget) for name, budget in budgets.items() if budget.protects(each))

@@ -1,7 +1,6 @@
 """The queues plugin: the order of the queue, room by quota, and what is taken back."""
 
-import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -12,15 +11,13 @@ from numpy.typing import NDArray
 from berth_queues.admission import refusal
 from berth_queues.amounts import add
 from berth_queues.budgets import BUDGETS, Budgets
-from berth_queues.candidates import Candidates
 from berth_queues.cluster import Cluster
 from berth_queues.device_claims import devices_asked
-from berth_queues.groups import POD_GROUPS, PodFacts, facts_of, group_key
+from berth_queues.groups import POD_GROUPS, facts_of, group_key
 from berth_queues.hints import Hints
 from berth_queues.keys import Keys
-from berth_queues.plan import Claimant, PlanState, Wanted
-from berth_queues.planner import Planner
-from berth_queues.promises import Promise, counted, counting
+from berth_queues.making_room import MakingRoom
+from berth_queues.promises import counted, counting
 from berth_queues.settings import Settings
 from berth_queues.status import statuses
 from berth_queues.status_writer import StatusClient, StatusWriter
@@ -50,14 +47,6 @@ from berth_sdk import (
     current_call,
 )
 
-NEVER = Status(Code.UNSCHEDULABLE, ("not eligible due to preemptionPolicy=Never.",))
-ON_ITS_WAY = Status(Code.UNSCHEDULABLE, ("pods that are leaving make room for the pod",))
-NO_ROOM = Status(Code.UNSCHEDULABLE, ("no node where evicting pods that queues let go makes room",))
-PAUSED = Status(
-    Code.UNSCHEDULABLE, ("pods were evicted for the pod in vain: it has to wait before others are",)
-)
-log = logging.getLogger(__name__)
-
 
 class Queues(Plugin):
     """Divide the cluster among queues: whose pods are next, which have to wait, and which have to leave."""
@@ -86,7 +75,7 @@ class Queues(Plugin):
         self.cluster = Cluster(self.clock, self._weight)
         self._weights = Settings()
         self.budgets = Budgets()
-        self.keys, self.hints = Keys(self), Hints(self)
+        self.keys, self.hints, self.making_room = Keys(self), Hints(self), MakingRoom(self)
         self._status: StatusWriter | None = None
         if client is not None:
             self._status = StatusWriter(self.clock, client, partial(statuses, self.cluster))
@@ -134,7 +123,7 @@ class Queues(Plugin):
         name = registry.name_of(pod.namespace, pod.labels)
         if registry.queue(name) is None:
             return None
-        pods = self._wanted(pod, facts)
+        pods = self.cluster.wanted(devices_asked(pod), facts.group)
         asked: dict[str, int] = {}
         for each in pods:
             add(asked, each.requests)
@@ -146,33 +135,14 @@ class Queues(Plugin):
 
     def post_filter(self, pod: Pod, nodes: Nodes, verdicts: Verdicts) -> Nomination | Answer:
         """Take back what others have too much of, or make room among less important pods of the queue."""
-        facts, promises = facts_of(pod), self.cluster.promises
-        key = self.cluster.claim_key(pod.uid, facts.group)
-        before = promises.take(key)
-        if facts.never_preempts:
-            return NEVER
-        if before is not None and key != pod.uid and (planned := self._as_planned(pod, before)):
-            promises.by_key[key] = before
-            return planned
-        found = self._planned(key, pod, before, Candidates.of(nodes, verdicts))
-        return self._nominated(pod, found) if isinstance(found, Promise) else found
+        return self.making_room.for_pod(pod, nodes, verdicts)
 
     def pod_group_post_filter(
         self, group: PodGroup, pod: Pod, nodes: Nodes, verdicts: Verdicts
     ) -> Sequence[GroupPreemption] | Answer:
         """Make room for a whole group, as for a pod; the scheduler tries the group before a pod leaves."""
         del group
-        facts, promises = facts_of(pod), self.cluster.promises
-        key = self.cluster.claim_key(pod.uid, facts.group)
-        before = promises.take(key)
-        if facts.never_preempts:
-            return NEVER
-        found = self._planned(key, pod, before, Candidates.of(nodes, verdicts))
-        if not isinstance(found, Promise):
-            return found
-        victims = tuple(sorted(found.staying))
-        self._hold(pod, found)
-        return [GroupPreemption(victims)] if victims else []
+        return self.making_room.for_group(pod, nodes, verdicts)
 
     def reserve(self, pod: Pod, node: Node) -> Answer:
         """Count the pod from now on, under its attempt."""
@@ -240,7 +210,7 @@ class Queues(Plugin):
     def pod_removed(self, placed: PlacedPod) -> None:
         """Count it no more."""
         if self.cluster.remove(placed.uid):
-            self.clock.after(self.cluster.patience, self._promise_over)
+            self.clock.after(self.cluster.patience, self.making_room.wake_others)
         self.keys.refresh_soon()
 
     def object_upserted(self, key: ObjectKey, source: bytes) -> None:
@@ -286,98 +256,3 @@ class Queues(Plugin):
             self.requeue.pods(list(members), cause)
         else:
             self.requeue.all_rejected(cause)
-
-    # -- making room ----------------------------------------------------------------------------------------
-
-    def _wanted(self, pod: Pod, facts: PodFacts) -> list[Wanted]:
-        """Return the pod, and of its group as many as have to find a place with it."""
-        return self.cluster.wanted(devices_asked(pod), facts.group)
-
-    def _claimant(self, key: Hashable, pod: Pod) -> Claimant:
-        queue = self.cluster.registry.name_of(pod.namespace, pod.labels)
-        return Claimant(key, queue, pod.spec.priority, self._wanted(pod, facts_of(pod)))
-
-    def _planner(self) -> Planner:
-        settings = self.settings
-        state = PlanState(
-            self.cluster.ledger,
-            self.cluster.promises,
-            self.budgets,
-            self.cluster.groups,
-            self.cluster.devices,
-            self.cluster.entitlement(by_fair_share=settings.by_fair_share),
-            settings.sparedPriority,
-        )
-        return Planner(state, settings.reclaims)
-
-    def _as_planned(self, pod: Pod, promise: Promise) -> Nomination | None:
-        """Return the pod's place by the plan that was made for its group, None where that is of no use.
-
-        An answer that came too late is dropped, and so is a proposal for a pod that would not fit: evictions
-        that did not begin until the next attempt are planned anew.
-        """
-        if not promise.victims or pod.uid not in promise.places:
-            return None
-        again = promise.note_asked(pod.uid, current_call().key.attempt)
-        if again and not promise.begun:
-            return None
-        return Nomination(promise.places[pod.uid].node_name, tuple(promise.staying) if again else ())
-
-    def _planned(
-        self, key: Hashable, pod: Pod, before: Promise | None, candidates: Candidates
-    ) -> Promise | Status:
-        """Return the best plan for the pod and those of its group that go with it, or why there is none."""
-        promises, claimant = self.cluster.promises, self._claimant(key, pod)
-        leaving, staying = set[str](), set[str]()
-        if before is not None and before.begun:
-            there = self.cluster.ledger.by_uid.keys()
-            leaving, staying = before.victims & there, before.staying & there
-        planner = self._planner()
-        plan = planner.plan(claimant, candidates, leaving)
-        if plan is None:
-            queue = self.cluster.registry.queue(claimant.queue)
-            entitled = planner.state.entitlement.covers(queue, claimant.asked)
-            self.cluster.waiting.no_plan(pod.uid, self.clock.now(), entitled=entitled)
-            return NO_ROOM
-        if plan.victims and promises.paused(key):
-            return PAUSED
-        victims = {victim.uid for victim in plan.victims}
-        return Promise(
-            key,
-            claimant.queue,
-            claimant.priority,
-            plan.places | self.cluster.held_by(facts_of(pod).group),
-            leaving | victims,
-            entitled=plan.entitled,
-            staying=staying | victims,
-            given=before.given if before is not None and leaving and not victims else None,
-            begun=bool(leaving),
-        )
-
-    def _nominated(self, pod: Pod, promise: Promise) -> Nomination | Answer:
-        """Hold what is promised; victims of which no deletion was seen are named, some of them once more."""
-        node_name, victims = promise.places[pod.uid].node_name, tuple(sorted(promise.staying))
-        if not current_call().shadow:
-            self._hold(pod, promise)
-            if not victims and promise.key == pod.uid:
-                return ON_ITS_WAY
-        return Nomination(node_name, victims)
-
-    def _hold(self, pod: Pod, promise: Promise) -> None:
-        """Hold the places of a plan until the pods have them; in shadow no pod leaves for them."""
-        if current_call().shadow:
-            return
-        promise.note_asked(pod.uid, current_call().key.attempt)
-        self.cluster.promises.give(promise)
-        if promise.staying:
-            self.clock.after(self.cluster.patience, self._promise_over)
-            preemptor, node_name = f"{pod.namespace}/{pod.name}", promise.places[pod.uid].node_name
-            log.info("preempting pod=%s node=%s victims=%s", preemptor, node_name, len(promise.staying))
-
-    def _promise_over(self) -> None:
-        """Have pods tried again that respected promises which hold no more."""
-        before = {key: promise.queue for key, promise in self.cluster.promises.by_key.items()}
-        held = {promise.key for promise in self.cluster.promises.held()}
-        roots = {self.cluster.registry.root_of(queue) for key, queue in before.items() if key not in held}
-        if worth := self.hints.worth(roots):
-            self.requeue.pods(sorted(worth), "places that pods were evicted for were not taken")
