@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth_queues.groups import GroupKey
-from berth_queues.order import Order
+from berth_queues.order import MAX_IN_VAIN, Order
 from berth_queues.queue_objects import QueueObject, queue_name
 from berth_queues.registry import Registry, namespace_queue
 from berth_queues.tree import QueueSpec
@@ -212,3 +212,36 @@ def test_nothing_is_kept_of_who_is_gone(books):
         books.remove(f"p{number}", namespace, cpu=1)
 
     assert ({}, {}, {}) == (books.registry.own, dict(books.waiting.lines), books.waiting.by_uid)
+
+
+def refused(books, *names):
+    """Let pods be tried in vain because their queue has no room for them."""
+    for attempt, name in enumerate(names):
+        books.waiting.tried(name, attempt, refused=True)
+        books.waiting.tried_in_vain(name)
+
+
+def test_refused_pods_have_turns(books):
+    """The most important first, then the oldest; those of a kind that is left out not at all."""
+    books.queues(("root", "", 0, 1.0), ("a", "root", 10, 1.0))
+    for name, priority, cpu in (("p", 0, 5), ("q", 1, 7), ("r", 1, 5), ("s", 1, 7)):
+        books.wait(name, priority=priority, cpu=cpu)
+    refused(books, "p", "q", "r", "s")
+    left_out = set()
+    turns = books.order.refused(queue_name("root"), left_out)
+    first = next(turns).pods
+    left_out.add(first[0].kind)
+
+    assert ["q"] == [pod.uid for pod in first]
+    assert [["r"], ["p"]] == [[pod.uid for pod in turn.pods] for turn in turns]
+
+
+def test_how_many_refused_pods_are_looked_at(books):
+    """However many pods of one queue differ, a removal costs the others no more than a bound."""
+    books.queues(("root", "", 0, 1.0), ("a", "root", 10, 1.0))
+    names = [f"p{i}" for i in range(MAX_IN_VAIN + 10)]
+    for number, name in enumerate(names):
+        books.wait(name, cpu=number + 11)
+    refused(books, *names)
+
+    assert MAX_IN_VAIN == len(list(books.order.refused(queue_name("root"), ())))

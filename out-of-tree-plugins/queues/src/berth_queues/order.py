@@ -27,6 +27,8 @@ from berth_sdk import SortKey
 
 MAX_TURNS = 16_384
 """How many turns of one root are worked out; pods beyond stand where they came."""
+MAX_IN_VAIN = 256
+"""How many pods of one queue that have no room are looked at after each removal: all of one kind are one."""
 
 
 @dataclass(slots=True)
@@ -149,7 +151,7 @@ class Order:
             pods.sort(key=_place, reverse=True)
         heap = [(_place(pods[-1]), number) for number, (_, pods) in enumerate(kinds)]
         heapify(heap)
-        groups = set()
+        groups, in_vain = set(), 0
         while heap:
             _, number = heappop(heap)
             kind, pods = kinds[number]
@@ -160,7 +162,11 @@ class Order:
                 heappush(heap, (_place(pods[-1]), number))
             if pod.group is None or pod.group not in groups:
                 groups.add(pod.group)
-                yield self._turn(pod)
+                turn = self._turn(pod)
+                yield turn
+                in_vain += not turn.counts
+                if in_vain >= MAX_IN_VAIN:
+                    return
 
     def _turn(self, pod: WaitingPod) -> Turn:
         """Return the turn of a pod, with all of its group that wait in its queue."""
