@@ -85,7 +85,8 @@ def differences(theirs, ours, path=()):
 def victims_by_their_own_priority(own, of_group, theirs, ours):
     """Whether kubernetes/kubernetes#139030 explains that others were evicted.
 
-    `own` is the priority of each pod, `of_group` that of its group where the group is disrupted pod by pod;
+    `own` is the priority of each pod, or of its group where that is disrupted as a whole, `of_group` that of
+    its group where the group is disrupted pod by pod;
     `theirs` and `ours` are the names of the victims. kube-scheduler 1.36 chooses by the pod's own priority,
     where the group's says otherwise.
     """

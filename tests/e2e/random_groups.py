@@ -43,26 +43,32 @@ class Drawn:
         self.objects = [*self.classes, *self.objects]
 
     def victims(self, step):
-        """The priority of each pod up to that step, and of its group where that is disrupted pod by pod."""
+        """The priorities by which pods up to that step are victims, and those by which they have to be.
+
+        The first are their own, or their group's where that is disrupted as a whole; the second, of groups
+        that are disrupted pod by pod, the group's.
+        """
         names = [each.name for each in self.steps]
         drawn = [document for each in self.steps[: names.index(step) + 1] for _, document in each.objects]
         values = {each["metadata"]["name"]: each["value"] for each in self.classes}
         every = [*self.objects, *drawn]
         groups = {each["metadata"]["name"]: each["spec"] for each in every if each["kind"] == "PodGroup"}
         pods = {each["metadata"]["name"]: each["spec"] for each in every if each["kind"] == "Pod"}
-        one_by_one = {
+        of_group = {
             name: groups[spec["schedulingGroup"]["podGroupName"]]
             for name, spec in pods.items()
             if "schedulingGroup" in spec
         }
-        return (
-            {name: values.get(spec.get("priorityClassName"), 0) for name, spec in pods.items()},
+        whole, one_by_one = (
             {
                 name: values.get(group.get("priorityClassName"), 0)
-                for name, group in one_by_one.items()
-                if group.get("disruptionMode", "Pod") == "Pod"
-            },
+                for name, group in of_group.items()
+                if group.get("disruptionMode", "Pod") == mode
+            }
+            for mode in ("PodGroup", "Pod")
         )
+        own = {name: values.get(spec.get("priorityClassName"), 0) for name, spec in pods.items()}
+        return own | whole, one_by_one
 
     def _priority(self, lowest=0, highest=1000):
         """A class that no other pod has."""

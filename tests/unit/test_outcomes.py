@@ -28,3 +28,11 @@ def test_the_seed_that_shows_it():
     own, of_group = random_groups.Drawn(4).victims("g6")
 
     assert (220, 799, 369, None) == (own["g2-3"], of_group["g2-3"], own["there-8"], of_group.get("there-8"))
+
+
+def test_a_seed_in_which_a_whole_group_is_evicted_for_it():
+    """Seed 22: there-7 is spared by its own priority, though its group has none, and a group of two goes."""
+    own, of_group = random_groups.Drawn(22).victims("g2")
+
+    assert (25, 25, 51, 0) == (own["there-0"], own["there-2"], own["there-7"], of_group["there-7"])
+    assert victims_by_their_own_priority(own, of_group, {"there-0", "there-2"}, {"there-7"})
