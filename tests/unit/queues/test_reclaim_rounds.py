@@ -27,17 +27,18 @@ PROFILE = "default-scheduler"
 class Day:
     """A cluster in which pods of several queues want more than there is, and reclaim it from each other."""
 
-    def __init__(self, random, *, by_fair_share):
+    def __init__(self, random, *, by_fair_share, priorities=(0,)):
         self.random, self.by_fair_share = random, by_fair_share
         self.cluster = Cluster(Clock())
         self.nodes = [decode(make_node(f"n{i}"), decode_node) for i in range(random.randint(2, 5))]
         for index, node in enumerate(self.nodes):
             self.cluster.put_node(index, node)
         self._queues()
-        self.pods, self.reclaimed, self.evictions = {}, set(), []
+        self.pods, self.reclaimed, self.evictions, self.priority = {}, set(), [], {}
         for number in range(random.randint(8, 40)):
             team = random.choice(self.teams)
             self.pods[f"p{number}"] = (team, random.choice((1, 1, 2, 4)) * 1000)
+            self.priority[f"p{number}"] = random.choice(priorities)
             self.wait(f"p{number}")
 
     def _queues(self):
@@ -63,11 +64,13 @@ class Day:
     def wait(self, uid):
         team, cores = self.pods[uid]
         amounts = {"cpu": cores, "pods": 1}
-        self.cluster.waiting.put(WaitingPod(uid, team, queue_name(team), PROFILE, 0, 0, amounts))
+        self.cluster.waiting.put(
+            WaitingPod(uid, team, queue_name(team), PROFILE, self.priority[uid], 0, amounts)
+        )
 
     def place(self, uid, node_name):
         team, cores = self.pods[uid]
-        document = make_pod(uid, namespace=team, requests={"cpu": f"{cores}m"})
+        document = make_pod(uid, namespace=team, requests={"cpu": f"{cores}m"}, priority=self.priority[uid])
         document["metadata"]["uid"] = uid
         self.cluster.place(decode(document, decode_pod), node_name, 0)
         self.cluster.waiting.leave(uid)
@@ -103,7 +106,8 @@ class Day:
             )
             planner = Planner(state, reclaims=True)
             wanted = [Wanted(uid, {"cpu": cores, "pods": 1})]
-            plan = planner.plan(Claimant(uid, queue_name(team), 0, wanted), Candidates(self.nodes))
+            claimant = Claimant(uid, queue_name(team), self.priority[uid], wanted)
+            plan = planner.plan(claimant, Candidates(self.nodes))
             if plan is not None and (plan.victims or fills):
                 self._carry_out(uid, plan, entitled)
         return len(self.evictions) > before
@@ -111,7 +115,10 @@ class Day:
     def _carry_out(self, uid, plan, entitled):
         for victim in plan.victims:
             queue = self.cluster.registry.queue(victim.queue)
-            assert entitled.is_over(queue, victim.requests)
+            if victim.namespace == self.pods[uid][0]:
+                assert victim.priority < self.priority[uid]
+            else:
+                assert entitled.is_over(queue, victim.requests)
             self.cluster.remove(victim.uid)
             self.wait(victim.uid)
             self.evictions.append(victim.uid)
@@ -140,8 +147,8 @@ def test_no_two_queues_evict_each_other_in_turn(by_fair_share, seed):
 @pytest.mark.parametrize("by_fair_share", [False, True], ids=["quota", "fair share"])
 @given(seed=st.integers(0, 10**6))
 def test_it_comes_to_an_end(by_fair_share, seed):
-    """Also where room that larger victims leave is used by queues that had enough, evictions end."""
-    day = Day(Random(seed), by_fair_share=by_fair_share)
+    """Also where queues that had enough use what larger victims leave, and more important pods go first."""
+    day = Day(Random(seed), by_fair_share=by_fair_share, priorities=(0, 0, 1, 2))
     day.fill()
     rounds = 0
     while day.round(fills=True):
