@@ -313,9 +313,11 @@ async def arena(folder, nodes, *, objects=(), configuration="", flags=(), real=F
 
 
 def cpu_seconds(pid):
-    """What a process has used of the CPU."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """What a process has used of the CPU, 0 where it has ended."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 @cache

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.hostile.arena import Arena, arena
+from tests.hostile.arena import Arena, arena, cpu_seconds
 from tests.hostile.probes import Probes, resident_mebibytes
 
 Document = Mapping[str, Any]
@@ -36,7 +36,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What others noticed. Units: seconds, MiB."""
+    """What others noticed. Units: seconds, MiB.
+
+    `cpu_seconds` are those of the scheduler while the row was played, of the last process where it ended.
+    """
 
     row: str
     what: str
@@ -55,6 +58,7 @@ class Outcome:
     ended_in: float | None
     note: str
     longest_wait: float
+    cpu_seconds: float
     holders: int
     charged: str
 
@@ -88,8 +92,10 @@ async def _measured(case, made, each_second, *seconds):
     probes = Probes(made)
     watching = asyncio.create_task(probes.watch())
     await asyncio.sleep(2)
+    pid, cpu_before = made.scheduler.pid, cpu_seconds(made.scheduler.pid)
     attack = asyncio.create_task(case.attack(made))
     await asyncio.sleep(attack_seconds)
+    cpu = cpu_seconds(made.scheduler.pid) - (cpu_before if made.scheduler.pid == pid else 0.0)
     submitted = frozenset(probes.submitted)
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_seconds):
@@ -128,6 +134,7 @@ async def _measured(case, made, each_second, *seconds):
         ended_in=ended_in,
         note="; ".join([*made.notes.values(), *made.ends[:1]])[:400],
         longest_wait=longest_wait,
+        cpu_seconds=cpu,
         holders=len(probes.holders),
         charged=", ".join(sorted(charged(made.folder))),
     )

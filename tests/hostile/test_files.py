@@ -60,6 +60,15 @@ def test_what_reading_costs_is_linear():
     assert growth(reading, 200) < 1.1
 
 
+def test_documents_of_a_json_file_are_read_without_copies_of_the_rest():
+    """A copy for each document would make a file of many cost their square."""
+    data = b"\n".join(b'{"a": "%s"}' % (b"x" * 10_000) for _ in range(100))
+
+    most, _ = memory_of(lambda: sum(1 for _ in parse_documents("file", data, is_json=True)))
+
+    assert most < 1.5 * len(data), "the text, and one document"
+
+
 def header():
     return b'{"apiVersion":"simulation.berth.dev/v1alpha1","kind":"ClusterSnapshot"}\n'
 

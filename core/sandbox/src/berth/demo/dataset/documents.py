@@ -21,6 +21,7 @@ REPEATED = 100_000
 """So many more values than bytes a document may have by aliases: a few lines of them could make billions."""
 _MERGE = "tag:yaml.org,2002:merge"
 _FEWER_ALIASES = "write out what the aliases stand for"
+_SPACES = re.compile(r"\s*")
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -139,8 +140,9 @@ def _json_documents(file: str, text: str) -> Iterator[tuple[Place, Any]]:
     decoder = json.JSONDecoder(object_pairs_hook=_each_key_once)
     place, at = Place(file, 1), 0
     try:
-        while rest := text[at:].lstrip():
-            document, at = decoder.raw_decode(text, len(text) - len(rest))
+        # Never a copy of what is left of the text: a file of many documents is read in linear time.
+        while (at := _past_spaces(text, at)) < len(text):
+            document, at = decoder.raw_decode(text, at)
             yield place, document
             place = Place(file, place.document + 1)
     except _RepeatedKeyError as error:
@@ -152,6 +154,11 @@ def _json_documents(file: str, text: str) -> Iterator[tuple[Place, Any]]:
         raise place.broken("text", found, "correct the syntax there") from None
     except (ValueError, RecursionError) as error:
         raise place.broken("text", f"no JSON ({error})", "correct the syntax") from None
+
+
+def _past_spaces(text: str, at: int) -> int:
+    found = _SPACES.match(text, at)
+    return found.end() if found else at
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
