@@ -7,7 +7,7 @@ what that costs is the pod's own.
 import pytest
 
 from tests.hostile.arena import node
-from tests.hostile.growth_rows.groups import group
+from tests.hostile.growth_rows.groups import MEMBER, group
 from tests.hostile.growth_rows.row import decoded, thing
 from tests.hostile.whole_core import WholeCore, pod_document
 from tests.hostile.work import calls, growth
@@ -93,6 +93,16 @@ def come_and_go(document):
     return storm
 
 
+def come_and_go_with_a_group(there, n):
+    """Pods of a group that waits, of which no pod finds a node."""
+    there.core.bring(decoded(group()))
+    return come_and_go(lambda i: pod_document(f"member-{i}", nodeSelector={"no": "node"}, **MEMBER))(there, n)
+
+
+def other_counts(i):
+    return group(least=1 + i % 2)
+
+
 def resized(i):
     resources = {"requests": {"cpu": f"{1 + i % 2}m"}}
     statuses = [{"name": "main", "allocatedResources": {"cpu": "1m"}, "resources": resources}]
@@ -152,6 +162,8 @@ STORMS = {
     ),
     "pods that wait, and go": come_and_go(lambda i: pod_document(f"short-{i}")),
     "pod groups": come_and_go(lambda i: group(f"g{i}")),
+    "pods of a waiting group": come_and_go_with_a_group,
+    "counts of a group": lambda storm, n: changed(storm, [other_counts(i) for i in range(n + 1)]),
     "budgets": come_and_go(budget),
     "nodes": come_and_go(named_node),
     "taints": lambda storm, n: changed(storm, [tainted(i) for i in range(n + 1)]),
@@ -169,6 +181,8 @@ MAX_CALLS = {
     "deletions that have begun": 500,
     "pods that wait, and go": 330,
     "pod groups": 260,
+    "pods of a waiting group": 700,
+    "counts of a group": 250,
     "budgets": 50,
     "nodes": 950,
     "taints": 400,

@@ -13,6 +13,7 @@ from berth.queue.errors import AlreadyQueuedError, GroupAlreadyQueuedError
 from tests.scenarios.pod_groups.kit import group
 from tests.unit.queue.kit import NODE_ADD, Bench, Gates, Rejector, a_bench, a_pod, queue_it
 
+MANY = 30
 POD_ADDED = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.ADD)
 
 
@@ -180,6 +181,65 @@ def test_a_member_that_gates_gates_all():
     stage.bench.update(gated, a_pod("a", scheduling_group=SchedulingGroup("g")))
 
     assert ("active", ["a", "b"]) == stage.where()
+
+
+def test_a_pod_that_comes_has_no_other_pod_of_its_group_asked_about():
+    """While the group is queued: thousands that came one by one would be asked about millions of times."""
+    stage = a_stage()
+    stage.add_group()
+    names = [f"m{i}" for i in range(MANY)]
+    stage.add(*names)
+
+    assert ("active", sorted(names)) == stage.where()
+    assert MANY == stage.quorum.asked
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in turn", "from the last one on"])
+def test_gates_that_go_one_by_one_have_each_pod_asked_about_a_few_times(order):
+    stage = a_stage()
+    stage.add_group()
+    names = [f"m{i}" for i in range(MANY)]
+    pods = stage.add(*names, gates=["Gates"])
+    for name, gated in list(zip(names, pods, strict=True))[::order]:
+        stage.bench.update(gated, a_pod(name, scheduling_group=SchedulingGroup("g")))
+
+    assert ("active", sorted(names)) == stage.where()
+    assert stage.quorum.asked <= 3 * MANY
+
+
+def test_a_gated_pod_that_is_deleted_lets_its_group_go():
+    stage = a_stage()
+    stage.add_group()
+    (gated,) = stage.add("a", gates=["Gates"])
+    stage.add("b")
+    stage.queue.delete(gated)
+
+    assert ("active", ["b"]) == stage.where()
+
+
+def test_a_pod_of_a_group_that_was_tried_is_asked_about_again():
+    stage = a_stage()
+    stage.add_group()
+    stage.add("a", "b")
+    stage.quorum.is_open = False
+    stage.tried(unschedulable("no room"), "a", "b")
+
+    assert ("gated", ["a", "b"]) == stage.where()
+
+
+def test_a_gate_that_is_new_is_asked_about_pods_that_passed_the_others():
+    """Those of a group that another pod of it holds back, too."""
+    stage = a_stage()
+    stage.add_group()
+    stage.add("a")
+    (gated,) = stage.add("b", gates=["Gates"])
+    stage.bench.add("alone")
+    stage.quorum.is_open = False
+    stage.queue.check_gates_again("default-scheduler")
+    stage.bench.update(gated, a_pod("b", scheduling_group=SchedulingGroup("g")))
+
+    assert ("gated", ["a", "b"]) == stage.where()
+    assert "Quorum" == stage.queue.gate_of(stage.queue.record("default", "a")).plugin
 
 
 def test_pods_that_come_during_the_attempt_wait_for_its_end():

@@ -7,7 +7,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go runPreEnqueuePlugins (Ku
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from berth.evaluation.points.plugin_calls import drop_unread
 from berth.framework.clock import Clock
@@ -69,27 +69,41 @@ class Gating:
         return True
 
     def _check_group(self, group: QueuedGroupInfo) -> bool:
-        holding = next(filter(_is_asked_about, group.members), None) or self._first_held(group.members)
-        if holding is not None:
-            group.gating_plugin, group.gating_message = holding.gating_plugin, holding.gating_message
-            group.gating_plugin_events = holding.gating_plugin_events
+        """The same for a group; a member that has passed is not asked about again while it is the same pod.
+
+        What holds any member of a group back, as a gang that lacks pods, the first one is asked about.
+        """
+        group.holder = self._first_held(group)
+        if group.holder is not None:
+            group.gating_plugin, group.gating_message = (
+                group.holder.gating_plugin,
+                group.holder.gating_message,
+            )
+            group.gating_plugin_events = group.holder.gating_plugin_events
             return False
-        for member in group.members:
-            member.gates_passed = frozenset()
         _clear(group)
         group.sort_key = group.members[0].sort_key
         return True
 
-    def _first_held(self, members: Iterable[QueuedPodInfo]) -> QueuedPodInfo | None:
-        """The first pod that is held back; sidecars are asked about all pods at once."""
+    def _first_held(self, group: QueuedGroupInfo) -> QueuedPodInfo | None:
+        """The first pod that is held back; sidecars are asked about all pods at once.
+
+        Cost: O(members that pass), each of them once as long as it is queued.
+        """
         first: QueuedPodInfo | None = None
-        for member in members:
-            if self._passed(member):
-                _clear(member)
+        passed: list[QueuedPodInfo] = []
+        for member in group.unchecked.values() or group.members[:1]:
+            asked_before = _is_asked_about(member)
+            if not asked_before and self._passed(member):
+                passed.append(member)
                 continue
             first = first or member
-            if not _is_asked_about(member):
+            if asked_before or not _is_asked_about(member):
                 break
+        for member in passed:
+            _clear(member)
+            member.gates_passed = frozenset()
+            group.unchecked.pop(member.key, None)
         return first
 
     def _passed(self, record: QueuedPodInfo) -> bool:

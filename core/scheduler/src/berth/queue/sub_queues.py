@@ -181,9 +181,10 @@ class SubQueues:
     def put_back(self, group: QueuedGroupInfo, place: str, event: str) -> bool:
         """Put a group back into the place that it was taken from, its pods being others now.
 
-        On the way to activeQ and backoffQ its gates are asked; answers whether it is in one of them.
+        On the way to activeQ and backoffQ its gates are asked, and where the pod is gone that held it back;
+        answers whether it is in one of them.
         """
-        if place == UNSCHEDULABLE:
+        if place == UNSCHEDULABLE and group.holder is not None:
             self.pool.put(group.key, group)
             return False
         strategy = RequeueStrategy.IMMEDIATELY if place == ACTIVE else RequeueStrategy.AFTER_BACKOFF

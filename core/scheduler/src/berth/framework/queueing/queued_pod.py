@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/types.go QueuedPodInfo (Kubernetes v1.36), Queue
 """
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from berth.framework.attempts.cycle_budget import CycleMeter
@@ -122,10 +122,14 @@ class QueuedGroupInfo(QueuedPodInfo):
     place: str = ""
     """The part of the queue that it is in; empty while it is in none."""
     members: list[QueuedPodInfo] = field(init=False)
+    unchecked: dict[str, QueuedPodInfo] = field(init=False, repr=False)
+    """The members, by key, that PreEnqueue plugins did not let pass yet, as their pods are now."""
+    holder: QueuedPodInfo | None = field(default=None, repr=False)
+    """The member that holds the group back; None where none does."""
 
     def __post_init__(self) -> None:
         self.key = named(self.group_key)
-        self.members = []
+        self.members, self.unchecked = [], {}
 
     @classmethod
     def of(cls, group: AnyGroup, first: QueuedPodInfo, now: float) -> "QueuedGroupInfo":
@@ -148,18 +152,34 @@ class QueuedGroupInfo(QueuedPodInfo):
         """Let a pod wait with the group. Cost: O(pods)."""
         insort(self.members, member, key=turn_in_group)
         self.pod, member.group = self.members[0].pod, self
+        self.unchecked[member.key] = member
 
     def take(self, member: QueuedPodInfo) -> None:
         """Let a pod wait with the group no longer. Cost: O(pods)."""
         self.members.remove(member)
+        self.unchecked.pop(member.key, None)
+        self.holder = None if self.holder is member else self.holder
         member.group = None
         if self.members:
             self.pod = self.members[0].pod
 
     def renew(self, member: QueuedPodInfo) -> None:
         """Take note that a member's pod is another version."""
+        self.unchecked[member.key] = member
         if member is self.members[0]:
             self.pod = member.pod
+
+    def replace_members(self, members: Iterable[QueuedPodInfo]) -> None:
+        """Let these pods wait with the group and no others, none of them checked. Cost: O(pods log pods)."""
+        self.members, self.unchecked = sorted(members, key=turn_in_group), {}
+        for member in self.members:
+            member.group, self.unchecked[member.key] = self, member
+        if self.members:
+            self.pod = self.members[0].pod
+
+    def check_all_again(self) -> None:
+        """Have PreEnqueue plugins asked about all members again, as they are others now."""
+        self.unchecked = {member.key: member for member in self.members}
 
     @property
     def rejectors(self) -> set[str]:

@@ -7,7 +7,7 @@ docs/protocol.md "Order of calls".
 from collections.abc import Iterable
 from itertools import chain
 
-from berth.framework.queueing.queued_pod import QueuedPodInfo
+from berth.framework.queueing.queued_pod import QueuedGroupInfo, QueuedPodInfo
 from berth.queue.gating import Gating
 from berth.queue.moves.async_pre_enqueue import Verdicts
 from berth.queue.pools.in_flight import InFlightEvent
@@ -31,6 +31,9 @@ class GateAnswers:
     def check_again(self, profile: str) -> None:
         """Ask the gates of a profile about pods that are queued already."""
         sub_queues = self._sub_queues
+        for record in sub_queues:
+            if isinstance(record, QueuedGroupInfo):
+                record.check_all_again()
         for record in list(chain(sub_queues.active, sub_queues.backoff)):
             if record.pod.spec.scheduler_name == profile and not self._gating.check(record):
                 self._hold_back(record, LABEL_NEW_GATE)

@@ -222,9 +222,7 @@ class QueuedGroups:
         entity.root = group
         tried = {member.pod.uid for member in entity.members}
         back = tried & {record.pod.uid for record in left.values()}
-        entity.members.clear()
-        for record in left.values():
-            entity.put(record)
+        entity.replace_members(left.values())
         now = self._clock.monotonic()
         went_on = status.ok and not (tried and back == tried)
         if went_on:

@@ -154,9 +154,9 @@ class RequeueStrategies:
     def _worth_to_group(
         self, group: QueuedGroupInfo, event: ClusterEvent, old: Any, new: Any, asked: HintQuestions
     ) -> RequeueStrategy:
-        """The best that the event means for one of the group's pods."""
+        """The best that the event means for one of the group's pods, or for the one that holds it back."""
         best = RequeueStrategy.SKIP
-        for member in group.members:
+        for member in group.members if group.holder is None else (group.holder,):
             if best is RequeueStrategy.SKIP or member.pending_plugins:
                 strategy = self.worth(member, event, old, new, asked)
                 if strategy is RequeueStrategy.IMMEDIATELY:
