@@ -3,8 +3,10 @@
 Kubelets are left out as upstream leaves them out: a bound pod stays Pending.
 """
 
-from contextlib import asynccontextmanager
+import os
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
@@ -38,6 +40,7 @@ class Cluster:
         self._workload = workload
         self._real = real
         self._kubeconfig = folder / "kubeconfig"
+        self._server = None
         self._child = None
         self._surface = None
         self.transport = None
@@ -52,7 +55,7 @@ class Cluster:
                 *(f"--api-server-flag={f}" for f in gates.api_server_flags(self._workload.gates)),
             ]
         command = (program("berth"), "sandbox", "up", "--kubeconfig", str(self._kubeconfig), *flags)
-        server = await Child.start("API server", command, self._folder / "api-server.log")
+        self._server = server = await Child.start("API server", command, self._folder / "api-server.log")
         try:
             await server.wait_for(self._kubeconfig, READY_SECONDS)
             endpoint = load_endpoint(kubeconfig=str(self._kubeconfig))
@@ -114,6 +117,24 @@ class Cluster:
         self.check()
         return self._child.usage()
 
+    def server_cpu_seconds(self):
+        """What the API server has used, etcd and all other processes that it started included."""
+        return cpu_seconds_of_tree(self._server.pid)
+
     def metrics(self):
         """The scheduler's metrics, as text."""
         return self._surface.read("/metrics").decode()
+
+
+def cpu_seconds_of_tree(pid):
+    """What a process and those that it started have used, as the kernel accounts it."""
+    parents, used = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+            number = int(path.parent.name)
+            parents[number], used[number] = int(fields[1]), int(fields[11]) + int(fields[12])
+    tree = {pid}
+    while more := {child for child, parent in parents.items() if parent in tree} - tree:
+        tree |= more
+    return sum(used.get(each, 0) for each in tree) / os.sysconf("SC_CLK_TCK")

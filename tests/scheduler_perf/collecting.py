@@ -62,7 +62,7 @@ class Collection:
         self._from_first_binding = from_first_binding
         self._throughput = Throughput()
         self._bound_at = []
-        self._cpu = 0.0
+        self._cpu = self._server_cpu = 0.0
         self._metrics = ""
         self._began = 0.0
         self._sampling = None
@@ -71,7 +71,7 @@ class Collection:
         """Begin; samples are taken by a task of that group."""
         if not self._from_first_binding:
             self._metrics = await asyncio.to_thread(self._cluster.metrics)
-            self._cpu = self._cluster.usage().cpu_seconds
+            self._read_cpu()
         self._began = time.monotonic()
         self._watch.followers.append(self._follow)
         self._sampling = background.create_task(self._sample())
@@ -82,8 +82,12 @@ class Collection:
         if after.metadata.namespace not in self._namespaces or not after.has(self._labels):
             return
         if self._from_first_binding and not self._bound_at:
-            self._cpu = self._cluster.usage().cpu_seconds
+            self._read_cpu()
         self._bound_at.append(time.monotonic())
+
+    def _read_cpu(self):
+        self._cpu = self._cluster.usage().cpu_seconds
+        self._server_cpu = self._cluster.server_cpu_seconds()
 
     async def _sample(self):
         due = time.monotonic()
@@ -96,6 +100,7 @@ class Collection:
         """End, and give the figures: upstream's buckets, and what the scheduler used and did."""
         self._sampling.cancel()
         self._watch.followers.remove(self._follow)
+        server_cpu = self._cluster.server_cpu_seconds() - self._server_cpu
         usage, seconds = self._cluster.usage(), time.monotonic() - self._began
         metrics = await asyncio.to_thread(self._cluster.metrics)
         pods, cpu = len(self._bound_at), usage.cpu_seconds - self._cpu
@@ -107,6 +112,7 @@ class Collection:
             "seconds": seconds,
             "CPU s": cpu,
             "CPU ms a pod": cpu * 1e3 / max(pods, 1),
+            "server ms a pod": server_cpu * 1e3 / max(pods, 1),
             "peak MiB": usage.peak_mebibytes,
             "attempts": attempts(metrics) - attempts(self._metrics),
         }

@@ -14,7 +14,7 @@ BERTH, OTHER = "berth", "kube-scheduler"
 BUCKETS = ("Average", *(f"Perc{p}" for p in PERCENTS))
 HEADINGS = (
     *("workload", "scheduler", "pods", *BUCKETS, "first to last", "spread", "CPU s", "CPU ms a pod"),
-    *("peak MiB", "attempts", "threshold", "x threshold", "x kube-scheduler"),
+    *("server ms a pod", "peak MiB", "attempts", "threshold", "x threshold", "x kube-scheduler"),
 )
 COLUMNS = (
     *("workload", "pods/s", "by kube-scheduler", "threshold", "x kube-scheduler", "x threshold"),
@@ -97,7 +97,9 @@ class Report:
             name += f" [{collection}]"
         against = self._times(row, self.rows.get((topic, title, OTHER, collection)))
         figures = [row.figure(each) for each in ("pods", *BUCKETS, "first to last")]
-        used = [row.figure(each) for each in ("CPU s", "CPU ms a pod", "peak MiB", "attempts")]
+        used = [
+            row.figure(each) for each in ("CPU s", "CPU ms a pod", "server ms a pod", "peak MiB", "attempts")
+        ]
         ratios = [row.workload.threshold, row.of_threshold, against]
         return [name, row.scheduler, *map(_cell, figures), row.spread, *map(_cell, [*used, *ratios])]
 
@@ -172,6 +174,7 @@ def _metrics(run, row):
     yield "SchedulingDuration", "s", {"Duration": run["seconds"]}
     yield "FirstToLast", "pods/s", {"Average": run["first to last"]}
     yield "SchedulerCPU", "s", {"Total": run["CPU s"]}
+    yield "ServerCPU", "ms", {"Pod": run["server ms a pod"]}
     yield "SchedulerMemory", "MiB", {"Max": run["peak MiB"]}
     yield "ScheduleAttempts", "attempts", {"Total": run["attempts"], "Pods": run["pods"]}
 

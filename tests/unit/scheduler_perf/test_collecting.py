@@ -1,7 +1,10 @@
 """Figures are taken as upstream takes them."""
 
+import os
+
 import pytest
 
+from tests.scheduler_perf.cluster import cpu_seconds_of_tree
 from tests.scheduler_perf.collecting import Throughput, attempts, buckets, histogram, measured
 from tests.scheduler_perf.tree import Selector
 
@@ -68,3 +71,10 @@ def test_what_a_threshold_is_compared_with():
 
     assert 7.0 == measured({"Average": 7.0}, Selector(), BEFORE, AFTER)
     assert pytest.approx(120.0) == measured({"Average": 7.0}, selector, BEFORE, AFTER)
+
+
+def test_cpu_of_a_tree():
+    """What a process started counts with it: etcd and kube-apiserver are children of one that is known."""
+    own = cpu_seconds_of_tree(os.getpid())
+
+    assert 0 < own <= cpu_seconds_of_tree(os.getppid())
