@@ -23,13 +23,13 @@ from tests.unit.queues.test_reclaim_rounds import decode
 CORES = 8
 
 
-def full(nodes):
+def full(nodes, batch=0):
     """Nodes of eight cores, full of pods of one core of `batch`; `owner` has a quota of all."""
     cluster = Cluster(Clock())
     documents = [decode(make_node(f"n{i}"), decode_node) for i in range(nodes)]
     for index, node in enumerate(documents):
         cluster.put_node(index, node)
-    for name, parent, quota in (("root", "", 0), ("batch", "root", 0), ("owner", "root", nodes * CORES)):
+    for name, parent, quota in (("root", "", 0), ("batch", "root", batch), ("owner", "root", nodes * CORES)):
         above = queue_name(parent) if parent else ""
         spec = QueueSpec(queue_name(name), above, {"cpu": quota * 1000}, owns_nodes=not parent)
         cluster.registry.objects.by_name[name] = QueueObject(spec, (name,), None)
@@ -95,3 +95,13 @@ def test_pods_that_stay():
 
     assert len(work(16)().victims) == 2 * CORES
     assert calls(work(4)) == calls(work(64))
+
+
+def test_a_queue_within_its_quota():
+    """Where no queue has too much, no node and no pod is looked at."""
+
+    def work(nodes):
+        return partial(planned, *full(nodes, batch=nodes * CORES), 1)
+
+    assert work(4)() is None
+    assert calls(work(4)) == calls(work(8))

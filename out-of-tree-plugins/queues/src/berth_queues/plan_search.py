@@ -131,18 +131,22 @@ class Search:
 
     def _victims(self) -> list[Holding]:
         """Return who may go, the first one first. Cost: O(pods of those queues)."""
-        found = self._of_others() if self.others else []
-        return found + self._of_own() if self.own else found
+        of_others = self._of_others() if self.others else []
+        of_own = self._of_own() if self.own else []
+        if self.own and self.others and not (of_own and of_others):
+            return []  # Each way alone was tried before.
+        return of_others + of_own
 
     def _of_others(self) -> list[Holding]:
+        """Return pods of queues that have too much; none gets more by what leaves."""
         queue, of_queues = self.queue, self.state.ledger.by_queue
         if queue is None:
             return []
-        root = queue.root
+        depth, may_take = len(list(queue.path())), self.state.entitlement.may_take
         names = [
             name
             for name in of_queues
-            if name != queue.name and (other := self._registry.queue(name)) is not None and other.root is root
+            if (other := self._registry.queue(name)) is not None and may_take(queue, depth, other, self.asked)
         ]
         return self._sorted(names, self.state.spared_priority)
 
