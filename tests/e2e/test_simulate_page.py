@@ -125,7 +125,7 @@ def cluster(tmp_path):
 
 def run_here(line):
     """Run a line that is one command `berth` in this process, whose start it does not pay again."""
-    outcome = CliRunner().invoke(main, shlex.split(line, comments=True)[1:])
+    outcome = CliRunner().invoke(main, shlex.split(line, comments=True)[1:], prog_name="berth")
     assert 0 == outcome.exit_code, f"{line}: {outcome.output}{outcome.exception}"
 
 

@@ -33,7 +33,16 @@ class Developer:
         }
 
     async def run(self, *command):
-        """Give exit code, standard output and standard error of a command."""
+        """Give exit code, standard output and standard error of a command.
+
+        `berth` is run in this process, whose imports it does not pay again; `kubectl` starts it as a process.
+        """
+        if command[0] == BIN / "berth":
+            line = [str(each) for each in command[1:]]
+            outcome = await asyncio.to_thread(
+                CliRunner().invoke, main, line, env=self.environment, prog_name="berth"
+            )
+            return outcome.exit_code, outcome.stdout, outcome.stderr
         process = await asyncio.create_subprocess_exec(
             *command, env=self.environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
