@@ -166,4 +166,4 @@ def document(rules, groups):
                     ],
                 }
             )
-    return {"rule_files": [groups], "evaluation_interval": "1m", "tests": tests}
+    return {"rule_files": [groups], "evaluation_interval": "5m", "tests": tests}
