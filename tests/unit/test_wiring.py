@@ -15,19 +15,19 @@ def modules():
     return {name: ast.parse(path.read_text()) for name, path in sources.modules().items()}
 
 
-def called(trees):
+def called(trees, nodes):
     """The names of attributes that are declared to be callable, in a class body or on `self`."""
     aliases = {"Callable"}
     for tree in trees:
         for statement in tree.body:
             if isinstance(statement, ast.Assign) and mentions(statement.value, {"Callable"}):
                 aliases |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
-    return {name for name, annotation in declared(trees) if mentions(annotation, aliases)}
+    return {name for name, annotation in declared(nodes) if mentions(annotation, aliases)}
 
 
-def declared(trees):
+def declared(nodes):
     """The attributes that are declared in a class body or on `self`, each with its type."""
-    for node in (node for tree in trees for node in ast.walk(tree)):
+    for node in nodes:
         match node:
             case ast.ClassDef(body=body):
                 fields = [each for each in body if isinstance(each, ast.AnnAssign)]
@@ -48,9 +48,8 @@ def mentions(expression, names):
     return False
 
 
-def methods(trees):
+def methods(nodes):
     """The names that are methods wherever they are defined, and never values."""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
     members = [member for node in nodes if isinstance(node, ast.ClassDef) for member in node.body]
     defined = [member for member in members if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef))]
     properties = {each.name for each in defined if any(mentions(d, PROPERTIES) for d in each.decorator_list)}
@@ -65,9 +64,9 @@ def is_written(attribute):
     return isinstance(attribute.ctx, ast.Store) and isinstance(owner, ast.Name) and owner.id in ITSELF
 
 
-def hooks(tree, callables, functions):
+def hooks(nodes, callables, functions):
     """Assignments of something to be called to an attribute of another object."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Assign):
             continue
         for target in node.targets:
@@ -90,8 +89,10 @@ def is_callable(value, functions):
 
 def found_in(sources):
     """The hooks of these modules, each with its module."""
-    callables, functions = called(sources.values()), methods(sources.values())
-    return [f"{name}:{hook}" for name, tree in sources.items() for hook in hooks(tree, callables, functions)]
+    walked = {name: list(ast.walk(tree)) for name, tree in sources.items()}
+    nodes = [node for each in walked.values() for node in each]
+    callables, functions = called(sources.values(), nodes), methods(nodes)
+    return [f"{name}:{hook}" for name, each in walked.items() for hook in hooks(each, callables, functions)]
 
 
 def test_no_part_is_hooked_into_another():

@@ -35,7 +35,7 @@ class _Life:
     document: Document
     came: float
     bound: float | None = None
-    ended: float | None = None
+    over_at: float | None = None
     evicted: bool = False
 
 
@@ -66,7 +66,7 @@ class RecordedDay:
         if event.verb is Verb.DELETE:
             if life is not None:
                 del self._there[key]
-                life.ended = at if life.ended is None else life.ended
+                life.over_at = at if life.over_at is None else life.over_at
             return
         if life is None:
             life = self._there[key] = _Life(document, at)
@@ -97,8 +97,8 @@ def _follow(life: _Life, document: Document, at: float) -> None:
         _still_waits(life, document, at)
     conditions = status.get("conditions") or ()
     life.evicted |= any(each.get("type") == _EVICTED and each.get("status") == "True" for each in conditions)
-    if life.ended is None and status.get("phase") in _ENDED:
-        life.ended = at
+    if life.over_at is None and status.get("phase") in _ENDED:
+        life.over_at = at
 
 
 def _still_waits(life: _Life, document: Document, at: float) -> None:
@@ -113,10 +113,10 @@ def _still_waits(life: _Life, document: Document, at: float) -> None:
 
 def _times(life: _Life) -> dict[str, str]:
     found = {ARRIVAL: life.came} if life.came and life.document["kind"] in ("Node", "Pod") else {}
-    if life.document["kind"] == "Node" and life.ended is not None:
-        found[DURATION] = life.ended - life.came
-    if life.document["kind"] == "Pod" and life.ended is not None and not life.evicted:
-        found |= {DEPARTURE: life.ended} if life.bound is None else {DURATION: life.ended - life.bound}
+    if life.document["kind"] == "Node" and life.over_at is not None:
+        found[DURATION] = life.over_at - life.came
+    if life.document["kind"] == "Pod" and life.over_at is not None and not life.evicted:
+        found |= {DEPARTURE: life.over_at} if life.bound is None else {DURATION: life.over_at - life.bound}
     return {name: str(round(max(0.0, seconds), 6)) for name, seconds in found.items()}
 
 
