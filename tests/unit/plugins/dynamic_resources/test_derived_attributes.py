@@ -105,3 +105,12 @@ def test_only_devices_that_are_selected_are_looked_at():
     claim = asking(NUMBER, selectors=selectors)
 
     assert "bc" == picked(cluster(numbered(None, 1, 1), claim))
+
+
+def test_long_values_are_compared_and_not_remembered():
+    """What a user's expression gives takes no memory for long; two devices agree in it all the same."""
+    here = cluster(numbered(1, 1), asking(f"string({NUMBER}) + '{'x' * 100}'"))
+
+    assert "ab" == picked(here)
+    kinds = here.plugin._supply.inventory.kinds.values()
+    assert [{}] == [kind._derived for kind in kinds]

@@ -212,7 +212,7 @@ def test_the_pruned_search_finds_what_the_plain_one_finds(found, asked, slots, t
         derived_attributes=newer,
         compatibility_groups=newer,
     )
-    usage = DeviceUsage(listers.claim_tracker, features.capacity)
+    usage = DeviceUsage(listers.claim_tracker, features.capacity, grouped=newer)
     inventory = Inventory(slices)
     view = inventory.view(int(at_once(inventory.groups(table([make_node("n0")])))[0]))
     wanted = [claim_ask(claim, {"gpu": make_class()}.get) for claim in asked]

@@ -43,6 +43,8 @@ class CounterId(NamedTuple):
     counter: str
 
 
+Groups = frozenset[tuple[str, frozenset[str]]]
+"""The compatibility groups of a device by the counter sets that it consumes."""
 Target = str | NodeSelector | None
 """Who reaches a device: the node of that name, the nodes that match, or all (None)."""
 
@@ -72,6 +74,13 @@ class Derived(NamedTuple):
     is_list: bool
 
 
+def _is_small(values: Values) -> bool:
+    """Whether they take little more memory than an attribute that a driver may publish."""
+    return len(values) <= VALUES_KEPT and all(len(str(value)) <= VALUE_KEPT for _, value in values)
+
+
+VALUES_KEPT, VALUE_KEPT = 64, 64
+"""Of more derived values, or of longer ones, nothing is remembered."""
 NO_ATTRIBUTE = "CEL compile error: must evaluate to string, int, bool, semver or a list of these"
 
 
@@ -87,12 +96,16 @@ class DeviceKind:
         "_variable",
         "answers_kept",
         "capacity",
+        "groups",
     )
 
     def __init__(self, driver: str, spec: DeviceSpec) -> None:
         self._driver = driver
         self._spec = spec
         self.capacity = {name: nanos(amount.value) for name, amount in spec.capacity.items()}
+        self.groups: Groups = frozenset(
+            (part.counter_set, frozenset(part.compatibility_groups)) for part in spec.consumes_counters
+        )
         self._variable: dict[str, Any] | None = None
         self._matches: dict[str, bool] = {}
         self._derived: dict[str, Derived] = {}
@@ -122,9 +135,11 @@ class DeviceKind:
             values = derived_values(answer)
             if values is None:
                 raise DeviceSelectorError(expression, NO_ATTRIBUTE, "/".join(device))
+            known = Derived(values, is_list=isinstance(answer, list | tuple))
             if len(self._derived) >= self.answers_kept:
                 self._derived.clear()
-            known = self._derived[expression] = Derived(values, is_list=isinstance(answer, list | tuple))
+            if _is_small(values):
+                self._derived[expression] = known
         return known
 
     def _evaluate(self, expression: str, device: DeviceId, look: Look) -> bool:
@@ -153,8 +168,6 @@ def kind_key(driver: str, spec: DeviceSpec) -> Hashable:
     return driver, msgspec.msgpack.encode(nameless)
 
 
-Groups = frozenset[tuple[str, frozenset[str]]]
-"""The compatibility groups of a device by the counter sets that it consumes."""
 NOTHING: Mapping[CounterId, int] = {}
 """What most devices take out of counters: one object for all of them."""
 
@@ -171,7 +184,7 @@ def agree(one: Groups, others: Iterable[tuple[str, frozenset[str]]]) -> bool:
 class Device:
     """One device: what it is, who reaches it, and what its use takes out of shared counters."""
 
-    __slots__ = ("consumes", "groups", "id", "kind", "spec", "target")
+    __slots__ = ("consumes", "id", "kind", "spec", "target")
 
     def __init__(
         self, device_id: DeviceId, spec: DeviceSpec, target: Target, kind: DeviceKind | None = None
@@ -180,9 +193,6 @@ class Device:
         self.spec = spec
         self.target = target
         self.kind = kind or DeviceKind(device_id.driver, spec)
-        self.groups: Groups = frozenset(
-            (part.counter_set, frozenset(part.compatibility_groups)) for part in spec.consumes_counters
-        )
         self.consumes: Mapping[CounterId, int] = NOTHING
         if spec.consumes_counters:
             self.consumes = {
@@ -190,6 +200,11 @@ class Device:
                 for part in spec.consumes_counters
                 for name, counter in part.counters.items()
             }
+
+    @property
+    def groups(self) -> Groups:
+        """Its compatibility groups."""
+        return self.kind.groups
 
     @property
     def capacity(self) -> dict[str, int]:

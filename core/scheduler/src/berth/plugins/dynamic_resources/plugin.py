@@ -119,7 +119,9 @@ class DynamicResources(
         self._pod_claims = PodClaims(self._claims, listers.pod_groups if shared else None)
         self._names = DeviceClassNames(listers.device_classes)
         self._made = MadeClaims(listers.resource_claims)
-        usage = DeviceUsage(self._claims, self._features.capacity)
+        usage = DeviceUsage(
+            self._claims, self._features.capacity, grouped=self._features.compatibility_groups
+        )
         self._supply = Supply(Inventory(()), usage, self._features)
         self._known = KnownAnswers()
         self._hints = DeviceHints(self._pod_claims)

@@ -136,14 +136,17 @@ class Supply:
             sets = dict.fromkeys((name for name, _ in device.groups), frozenset[str]()) if device else {}
             found |= (sets | dict(snapshot)).items()
         in_pool = self._groups.setdefault(device_id[:2], Counter())
-        in_pool.subtract(self._grouped.pop(device_id, ()))
         in_pool.update(found)
+        for each in self._grouped.pop(device_id, ()):
+            in_pool[each] -= 1
+            if not in_pool[each]:
+                del in_pool[each]
         if found:
             self._grouped[device_id] = frozenset(found)
 
     def groups_in_use(self, pool: tuple[str, str]) -> list[tuple[str, frozenset[str]]]:
         """The groups of devices in use of a driver's pool, by counter set."""
-        return [each for each, many in self._groups.get(pool, _NO_GROUPS).items() if many]
+        return list(self._groups.get(pool, _NO_GROUPS))
 
     def _charge(self, pool: DevicePool, device: Device) -> None:
         """Count what the device's use takes out of counters: once, however many share it."""

@@ -21,10 +21,13 @@ NONE: frozenset[DeviceId] = frozenset()
 class DeviceUsage:
     """How many hold each device, and how much of shared ones is taken; follows the claims as they change.
 
-    Units: consumed, nanos.
+    With `grouped` also which compatibility groups they had. Units: consumed, nanos.
     """
 
-    def __init__(self, claims: ClaimTracker, rules: CapacityRules = AS_WRITTEN) -> None:
+    def __init__(
+        self, claims: ClaimTracker, rules: CapacityRules = AS_WRITTEN, *, grouped: bool = False
+    ) -> None:
+        self._grouped = grouped
         self._claims = claims
         self._rules = rules
         self._held: dict[ChangedClaim, Results] = {}
@@ -75,7 +78,7 @@ class DeviceUsage:
     def _use(self, device: DeviceId) -> Hashable:
         """Equal where searches see no difference: that many have the device as a whole is as if one had."""
         taken = self.consumed.get(device)
-        groups = frozenset(self.groups.get(device, ()))
+        groups = frozenset(self.groups[device]) if device in self.groups else None
         return device in self.holders, None if taken is None else frozenset(taken.items()), groups
 
     def _read(self, changed: Iterable[ChangedClaim]) -> None:
@@ -103,7 +106,8 @@ class DeviceUsage:
         device = DeviceId(result.driver, result.pool, result.device)
         if device not in self._before:
             self._before[device] = self._use(device)
-        self._count_groups(device, result, sign)
+        if self._grouped:
+            self._count_groups(device, result, sign)
         if result.share_id is None:
             self.holders[device] += sign
             if not self.holders[device]:
