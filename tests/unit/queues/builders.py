@@ -32,9 +32,9 @@ def uid(document):
 
 
 @asynccontextmanager
-async def at_work(quotas, *nodes, arguments=None):
+async def at_work(quotas, *nodes, arguments=None, plugin=None):
     """The plugin with these quotas by namespace; nodes have 8 cores each, `n0` alone if none is named."""
-    plugin = Queues()
+    plugin = plugin or Queues()
     documents = [make_node(name) for name in nodes or ("n0",)]
     async with running(plugin, *documents, arguments=arguments) as host:
         for namespace, document in quotas.items():

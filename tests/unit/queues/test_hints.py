@@ -1,9 +1,14 @@
 """Which pods are tried again after others have ended: those whose turn it is, as many as have room."""
 
+import asyncio
+
 import msgspec
 
+from berth_queues import Queues
 from berth_sdk import Action, ClusterEvent, Code, CycleOutcome
-from tests.unit.queues.builders import at_work, cpu, pod
+from tests.unit.out_of_tree.scripted import until
+from tests.unit.queues.builders import at_work, cpu, pod, uid
+from tests.unit.queues.test_order import tried_again
 
 QUOTAS = {"a": cpu(4), "b": cpu(4)}
 
@@ -81,3 +86,23 @@ async def test_nodes_without_room_hold_back_none():
         await refused(host, waiting)
 
         assert ["quota"] == await worth(host, [waiting], full)
+
+
+async def test_room_that_is_not_used():
+    """Where the pod that had its turn fits on no node, the one behind it is tried a second later."""
+    full, first, second = pod("b", "full", 8), pod("a", "first", 8), pod("a", "second", 8)
+    plugin = Queues()
+    async with at_work(QUOTAS, arguments={"reclaim": "Never"}, plugin=plugin) as host:
+        await host.set_time(100.0)
+        host.cluster.put_pod(full, "n0")
+        await refused(host, first, second)
+        assert ["first"] == await worth(host, [first, second], full)
+        host.cluster.remove_pod(uid(full))
+        host.attempts[uid(first)] += 1
+        assert (await host.filter(first)).status.code == Code.SKIP.value
+        await host.cycle_done(first, CycleOutcome.UNSCHEDULABLE)
+        again = asyncio.ensure_future(tried_again(host))
+        await until(lambda: plugin.requeue._listeners)
+        await host.set_time(101.0)
+
+        assert [uid(second)] == await again

@@ -7,7 +7,7 @@ try all that wait for it. Where a queue is entitled to a pod for which no plan w
 comes after a pause, each time a longer one.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 
 from berth_queues.admission import refusal
 from berth_queues.amounts import add
@@ -15,6 +15,7 @@ from berth_queues.cluster import Cluster
 from berth_queues.entitlement import Entitlement
 from berth_queues.order import Turn
 from berth_queues.promises import Promise, counted, counting
+from berth_queues.waiting import WaitingPod
 
 MAX_PODS = 256
 """Of one root, that are worth an attempt at once."""
@@ -32,21 +33,31 @@ class Awakening:
         held = list(self._cluster.promises.held())
         return {uid for root in roots for uid in self._below(root, held)}
 
-    def _below(self, root: str, held: list[Promise]) -> Iterator[str]:
-        left_out, found, registry = set[Hashable](), [], self._cluster.registry
-        for turn in self._cluster.order.refused(root, left_out):
-            first = turn.pods[0]
-            if self._is_worth(turn, held):
-                registry.use(first.queue, turn.amounts)
-                turn.counts = True
-                found.append(turn)
-            elif first.paused.until <= self._now:
-                left_out.add(first.kind)
-            if len(found) >= MAX_PODS:
-                break
-        for turn in found:
-            registry.use(turn.pods[0].queue, turn.amounts, -1)
-            yield from (pod.uid for pod in turn.pods)
+    def _below(self, root: str, held: list[Promise]) -> list[str]:
+        registry, left_out, found = self._cluster.registry, set[Hashable](), list[Turn]()
+        try:
+            for turn in self._cluster.order.refused(root, left_out):
+                first = turn.pods[0]
+                if self._waits(first):
+                    continue
+                if self._is_worth(turn, held):
+                    registry.use(first.queue, turn.amounts)
+                    turn.counts = True
+                    found.append(turn)
+                else:
+                    left_out.add(first.kind)
+                if len(found) >= MAX_PODS:
+                    break
+        finally:
+            for turn in found:
+                registry.use(turn.pods[0].queue, turn.amounts, -1)
+        return [pod.uid for turn in found for pod in turn.pods]
+
+    def _waits(self, pod: WaitingPod) -> bool:
+        """Return whether the pod has to wait whatever there is: for a while, or until victims have gone."""
+        key = self._cluster.claim_key(pod.uid, pod.group)
+        promise = self._cluster.promises.by_key.get(key)
+        return pod.paused.until > self._now or (promise is not None and bool(promise.victims))
 
     def _is_worth(self, turn: Turn, held: list[Promise]) -> bool:
         first, books = turn.pods[0], self._cluster
@@ -59,6 +70,5 @@ class Awakening:
         with counted(others, books.registry):
             if refusal(books.registry, first.queue, asked, len(wanted)) is None:
                 return True
-            if self._entitlement is None or first.paused.until > self._now:
-                return False
-            return self._entitlement.covers(books.registry.queue(first.queue), asked)
+            queue = books.registry.queue(first.queue)
+            return self._entitlement is not None and self._entitlement.covers(queue, asked)

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from berth_queues.awakening import Awakening
 from berth_queues.groups import facts_of
 from berth_queues.waiting import WaitingPod
-from berth_sdk import ClusterEvent, Pod
+from berth_sdk import ClusterEvent, Pod, Timer
 from berth_sdk.objects import decode_pod
+
+AGAIN_SECONDS = 1.0
+"""After how long it is looked whether room is left."""
 
 if TYPE_CHECKING:
     from berth_queues.plugin import Queues
@@ -25,6 +28,9 @@ class Hints:
 
     def __init__(self, plugin: "Queues") -> None:
         self._plugin = plugin
+        self._timer: Timer | None = None
+        self._roots: set[str] = set()
+        """Those of pods that were worth an attempt a moment ago."""
 
     def after(self, pods: Sequence[Pod], events: Sequence[ClusterEvent]) -> NDArray[np.bool_]:
         """Whether an event is a reason to try a pod. Shapes: (events, pods)."""
@@ -44,7 +50,23 @@ class Hints:
         plugin = self._plugin
         by_quota = plugin.reclaims and not plugin.by_fair_share
         entitlement = plugin.cluster.entitlement(by_fair_share=False) if by_quota else None
-        return Awakening(plugin.cluster, entitlement, plugin.clock.now()).pods(roots)
+        found = Awakening(plugin.cluster, entitlement, plugin.clock.now()).pods(roots)
+        if found:
+            self._roots |= roots
+            if self._timer is None:
+                self._timer = plugin.clock.after(AGAIN_SECONDS, self._look_again)
+        return found
+
+    def stop(self) -> None:
+        """Have no more pods tried."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look_again(self) -> None:
+        """Have others tried where those that had room did not use it: they are gone, or fit nowhere."""
+        roots, self._roots, self._timer = self._roots, set(), None
+        if found := self.worth(roots):
+            self._plugin.requeue.pods(sorted(found), "their queues have room for them")
 
     def _take_off(self, event: ClusterEvent) -> str | None:
         """Count a pod no more; return the root of its queue.

@@ -234,6 +234,7 @@ class Queues(Plugin):
     def stopped(self) -> None:
         """Send and write nothing more."""
         self.keys.stop()
+        self.hints.stop()
         if self._status is not None:
             self._status.stop()
 
