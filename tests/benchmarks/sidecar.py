@@ -9,11 +9,11 @@ import json
 import tempfile
 import time
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import uvloop
+from msgspec.structs import replace
 
 from berth.binding.waiting_pods import WaitingPods
 from berth.config import load

@@ -1,12 +1,13 @@
 """Plans that are remembered: the same as made anew, and forgotten with whatever they rested on."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from berth.evaluation.caching.remote_plugin import RemotePlugin
 from berth.framework.group_plans import GroupPlan

@@ -2,13 +2,13 @@
 
 import random
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from unittest.mock import patch
 
 import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from berth.cache.cache import Cache
 from berth.config import load

@@ -5,9 +5,10 @@ Source: pkg/scheduler/framework/api_calls, backend/api_dispatcher/call_queue.go 
 
 from collections.abc import Mapping
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+import msgspec
 
 from berth.framework.handle import ApiWriter
 from berth.framework.pod_conditions import status_changes
@@ -47,8 +48,7 @@ WITHOUT_EFFECT_ANY_MORE = (
 )
 
 
-@dataclass(slots=True, eq=False)
-class ApiCall:
+class ApiCall(msgspec.Struct, eq=False):
     """A binding, or a status patch of a condition, a nomination or both.
 
     `pod` is the pod with the status that the call is compared to. `outcome` gets None, or what was raised.
@@ -60,9 +60,9 @@ class ApiCall:
     condition: PodCondition | None = None
     nominated_node_name: str | None = None
     node_name: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     begun: bool = False
-    context: Context = field(default_factory=copy_context)
+    context: Context = msgspec.field(default_factory=copy_context)
     """Of the work that asks for it: the call is made with the rights that this work has."""
 
     @property

@@ -2,7 +2,6 @@
 
 import re
 import ssl
-from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -57,8 +56,7 @@ class Address(msgspec.Struct, frozen=True):
         return host if DEFAULT_PORTS[self.scheme] == self.port else f"{host}:{self.port}"
 
 
-@dataclass
-class Endpoint:
+class Endpoint(msgspec.Struct):
     """An API server and our credentials for it.
 
     `prefix` is put before every path (a server behind `https://host/k8s/clusters/x`).
@@ -70,7 +68,7 @@ class Endpoint:
     server_name: str | None = None
     proxy: Address | None = None
     proxy_authorization: str = ""
-    authorization: Authorization = field(default_factory=FixedAuthorization)
+    authorization: Authorization = msgspec.field(default_factory=FixedAuthorization)
 
 
 def endpoint_of(url: str, ssl_context: ssl.SSLContext | None = None) -> Endpoint:

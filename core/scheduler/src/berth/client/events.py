@@ -94,8 +94,7 @@ class _Key(NamedTuple):
     note: str
 
 
-@dataclass(slots=True)
-class _Tracked:
+class _Tracked(msgspec.Struct):
     key: _Key
     name: str
     note: str
@@ -122,8 +121,7 @@ DROPPED_A_LINE = 1000
 """Of so many events that are dropped one is logged."""
 
 
-@dataclass
-class EventStatistics:
+class EventStatistics(msgspec.Struct):
     """What became of the events so far."""
 
     folded: int = 0

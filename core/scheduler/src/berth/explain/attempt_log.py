@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from berth.framework.attempts.cycle_record import CycleRecord
 from berth.framework.attempts.diagnosis import NO_NODES_AVAILABLE, FitError
@@ -38,14 +39,13 @@ class AttemptSummary(NamedTuple):
     """What ended the attempt before any node was evaluated; empty where nodes were."""
 
 
-@dataclass(slots=True)
-class TriedPod:
+class TriedPod(msgspec.Struct):
     """A pod that was tried, and its last attempts, oldest first."""
 
     key: str
     uid: str
     profile: str
-    attempts: deque[AttemptSummary] = field(default_factory=lambda: deque(maxlen=ATTEMPTS_PER_POD))
+    attempts: deque[AttemptSummary] = msgspec.field(default_factory=lambda: deque(maxlen=ATTEMPTS_PER_POD))
 
 
 class AttemptLog:

@@ -1,13 +1,12 @@
 """Scores of feasible nodes, as they are shown to extenders, to decision observers and to `explain`."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from berth.framework.interface import Scores
 from berth.snapshot.columns.growing import Ints, Rows
 
 
-@dataclass(slots=True)
-class PluginScores:
+class PluginScores(msgspec.Struct):
     """One plugin's part. Shapes: raw and final int64 (k,), the feasible nodes in table order."""
 
     plugin: str
@@ -16,8 +15,7 @@ class PluginScores:
     final: Scores
 
 
-@dataclass(slots=True)
-class NodeScores:
+class NodeScores(msgspec.Struct):
     """What every feasible node scored.
 
     Shapes: rows intp (k,), row numbers; totals int64 (k,), the weighted sums.
@@ -25,4 +23,4 @@ class NodeScores:
 
     rows: Rows
     totals: Ints
-    parts: list[PluginScores] = field(default_factory=list)
+    parts: list[PluginScores] = msgspec.field(default_factory=list)

@@ -7,7 +7,6 @@ Source: pkg/scheduler/framework/runtime/framework.go (Kubernetes v1.36).
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
@@ -48,25 +47,24 @@ log = logging.getLogger(__name__)
 MAX_PERMIT_WAIT_SECONDS = 15 * 60
 
 
-@dataclass(slots=True)
-class ProfilePlugins:
+class ProfilePlugins(msgspec.Struct):
     """The plugins of one profile by extension point, in running order."""
 
-    pre_enqueue: list[PreEnqueuePlugin] = field(default_factory=list)
-    queue_sort: list[QueueSortPlugin] = field(default_factory=list)
-    pre_filter: list[PreFilterPlugin] = field(default_factory=list)
-    filter: list[FilterPlugin] = field(default_factory=list)
-    post_filter: list[PostFilterPlugin] = field(default_factory=list)
-    pre_score: list[PreScorePlugin] = field(default_factory=list)
-    score: list[tuple[ScorePlugin, int]] = field(default_factory=list)
-    reserve: list[ReservePlugin] = field(default_factory=list)
-    permit: list[PermitPlugin] = field(default_factory=list)
-    pre_bind: list[PreBindPlugin] = field(default_factory=list)
-    bind: list[BindPlugin] = field(default_factory=list)
-    post_bind: list[PostBindPlugin] = field(default_factory=list)
-    placement_generate: list[PlacementGeneratePlugin] = field(default_factory=list)
-    placement_score: list[tuple[PlacementScorePlugin, int]] = field(default_factory=list)
-    by_name: dict[str, Plugin] = field(default_factory=dict)
+    pre_enqueue: list[PreEnqueuePlugin] = msgspec.field(default_factory=list)
+    queue_sort: list[QueueSortPlugin] = msgspec.field(default_factory=list)
+    pre_filter: list[PreFilterPlugin] = msgspec.field(default_factory=list)
+    filter: list[FilterPlugin] = msgspec.field(default_factory=list)
+    post_filter: list[PostFilterPlugin] = msgspec.field(default_factory=list)
+    pre_score: list[PreScorePlugin] = msgspec.field(default_factory=list)
+    score: list[tuple[ScorePlugin, int]] = msgspec.field(default_factory=list)
+    reserve: list[ReservePlugin] = msgspec.field(default_factory=list)
+    permit: list[PermitPlugin] = msgspec.field(default_factory=list)
+    pre_bind: list[PreBindPlugin] = msgspec.field(default_factory=list)
+    bind: list[BindPlugin] = msgspec.field(default_factory=list)
+    post_bind: list[PostBindPlugin] = msgspec.field(default_factory=list)
+    placement_generate: list[PlacementGeneratePlugin] = msgspec.field(default_factory=list)
+    placement_score: list[tuple[PlacementScorePlugin, int]] = msgspec.field(default_factory=list)
+    by_name: dict[str, Plugin] = msgspec.field(default_factory=dict)
 
 
 class PermitOutcome(msgspec.Struct, frozen=True):

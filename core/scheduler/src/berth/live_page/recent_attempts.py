@@ -5,7 +5,6 @@ Called by: the scheduling loop, with the record of each attempt; collecting.py r
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
@@ -58,13 +57,12 @@ class CallDurations(msgspec.Struct, frozen=True, rename="camel", gc=False):
     p99: int
 
 
-@dataclass(slots=True)
-class _Calls:
+class _Calls(msgspec.Struct):
     """How often a plugin was called, and how long the last calls took. Units: microseconds."""
 
     plugin: str
     count: int = 0
-    durations: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
+    durations: deque[int] = msgspec.field(default_factory=lambda: deque(maxlen=KEPT_CALLS))
 
 
 class RecentAttempts:

@@ -4,8 +4,9 @@ A profile's plugin lists are replaced, never changed: a cycle that is under way 
 A plugin that is set aside keeps its place in the running order.
 """
 
-from dataclasses import fields, replace
 from typing import Any
+
+from msgspec.structs import fields, replace
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import ONE_IN_A_PROFILE, SidecarSpec

@@ -8,9 +8,10 @@ Source: docs/protocol.md "Attach, replace, detach".
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+import msgspec
 
 from berth.out_of_tree.cluster_state.state_feed import StateFeed
 from berth.out_of_tree.connections.connection import PluginConnection
@@ -25,8 +26,7 @@ DRAIN_SECONDS = 30.0
 LOOK_SECONDS = 0.05
 
 
-@dataclass(slots=True)
-class PluginVersion:
+class PluginVersion(msgspec.Struct):
     """A connection with its state feed, and its task once it was started."""
 
     connection: PluginConnection

@@ -4,10 +4,11 @@ Source: pkg/scheduler/framework/plugins/volumerestrictions (Kubernetes v1.36).
 """
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from berth.framework.attempts.cycle_state import CycleState
 from berth.framework.attempts.pacing import paced
@@ -51,8 +52,7 @@ from berth.snapshot.snapshot import Snapshot
 NO_DISK, CLAIM_IN_USE = 1, 2
 
 
-@dataclass(slots=True)
-class Restrictions:
+class Restrictions(msgspec.Struct):
     """The pod's own disks, its claims of a single pod by name, and how often those are in use."""
 
     disks: tuple[Disk, ...]

@@ -10,9 +10,10 @@ Source: pkg/scheduler/schedule_one_podgroup.go podGroupSchedulingDefaultAlgorith
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 
 from berth.binding.binding_cycle import rejected_on
 from berth.cache.cache import Cache

@@ -5,7 +5,6 @@ podGroupCycle (v1.37).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -90,14 +89,13 @@ async def _asked(
         ground.cache.undo_trials(ground.snapshot, trials)
 
 
-@dataclass(slots=True)
-class _WithoutVictims:
+class _WithoutVictims(msgspec.Struct):
     """Implements berth.framework.preempting.GroupTrial."""
 
     ground: SchedulingContext
     question: GroupQuestion
     algorithm: Algorithm
-    _result: GroupResult = field(default_factory=GroupResult)
+    _result: GroupResult = msgspec.field(default_factory=GroupResult)
 
     @property
     def found(self) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ Source: pkg/scheduler/schedule_one_podgroup.go podGroupSchedulingPlacementAlgori
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -56,8 +56,7 @@ async def try_placements(
     return await PlacementTrials(ground, question, state, chance, clock, metrics).best(found.placements)
 
 
-@dataclass(slots=True)
-class PlacementTrials:
+class PlacementTrials(msgspec.Struct):
     """The group in one placement after the other; in placements where it can be counted it is not tried."""
 
     ground: SchedulingContext

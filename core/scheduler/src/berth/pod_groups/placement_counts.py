@@ -8,10 +8,10 @@ decision is the one that comes of trying it in each.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.cycle_record import CycleRecord

@@ -10,7 +10,6 @@ Source: docs/decisions/0033-joint-placement.md.
 
 import hashlib
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -67,8 +66,7 @@ def place_of(key: AnyKey, within: Rows | None) -> Place:
     return key, b"" if within is None else hashlib.blake2b(within.tobytes(), digest_size=16).digest()
 
 
-@dataclass(slots=True)
-class PlanMemory:
+class PlanMemory(msgspec.Struct):
     """The latest plan of each group.
 
     `reached` says how far everything has come that plans rest on, sidecars apart.
@@ -76,7 +74,7 @@ class PlanMemory:
 
     reached: Callable[[], Hashable]
     _at: Hashable = None
-    _kept: BoundedCache[Place, tuple[Planning, Planned]] = field(
+    _kept: BoundedCache[Place, tuple[Planning, Planned]] = msgspec.field(
         default_factory=lambda: BoundedCache(max_entries=MAX_GROUPS)
     )
 

@@ -4,7 +4,7 @@ From Kubernetes 1.37 on PostFilter is no part of an attempt at a pod of a group.
 for a binding that failed would hold the group's pods to their node for good.
 """
 
-from dataclasses import dataclass, field
+import msgspec
 
 from berth.framework.attempts.cycle_budget import OverBudgetError
 from berth.framework.attempts.diagnosis import FitError
@@ -13,12 +13,11 @@ from berth.framework.runtime import Framework
 from berth.pod_groups.group_result import GroupResult
 
 
-@dataclass(slots=True)
-class Released:
+class Released(msgspec.Struct):
     """Whether anything was freed, and what there is to say of it: what was, and what could not be."""
 
     freed: bool = False
-    said: list[str] = field(default_factory=list)
+    said: list[str] = msgspec.field(default_factory=list)
 
 
 async def release_for(framework: Framework, result: GroupResult) -> Released:

@@ -6,9 +6,9 @@ fits in take the same number of its pods.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from berth.evaluation.points.placement_plugins import run_generate
 from berth.framework.attempts.cycle_record import CycleRecord

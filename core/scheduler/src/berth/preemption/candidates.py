@@ -5,7 +5,6 @@ Source: pkg/scheduler/framework/preemption/preemption.go DryRunPreemption, pickO
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -31,13 +30,12 @@ def candidates_wanted(potential: int, percentage: int, absolute: int) -> int:
     return min(potential, max(potential * percentage // 100, absolute))
 
 
-@dataclass(slots=True)
-class FoundCandidates:
+class FoundCandidates(msgspec.Struct):
     """The candidates so far, those that violate no budget apart, never more than `wanted` of a kind."""
 
     wanted: int
-    harmless: list[Candidate] = field(default_factory=list)
-    violating: list[Candidate] = field(default_factory=list)
+    harmless: list[Candidate] = msgspec.field(default_factory=list)
+    violating: list[Candidate] = msgspec.field(default_factory=list)
 
     @property
     def enough(self) -> bool:

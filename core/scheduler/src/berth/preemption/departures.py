@@ -9,16 +9,16 @@ victims: they count on the eviction that is under way. Upstream v1.36 evicts suc
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from berth.objects.pods.pod import Pod
 
 
-@dataclass(slots=True)
-class _Departure:
+class _Departure(msgspec.Struct):
     victim: Pod
     deleted: bool = False
-    counted_on_by: dict[str, Pod] = field(default_factory=dict)
+    counted_on_by: dict[str, Pod] = msgspec.field(default_factory=dict)
 
 
 class Departures:

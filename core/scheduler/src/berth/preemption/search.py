@@ -7,8 +7,8 @@ Source: pkg/scheduler/framework/preemption/preemption.go findCandidates, DryRunP
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.diagnosis import Diagnosis, Rejections
@@ -22,8 +22,7 @@ NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 SMALLEST_BATCH = 16
 
 
-@dataclass(slots=True)
-class Candidates:
+class Candidates(msgspec.Struct):
     """The candidates, those without a violation first; where there are none, every node's reason.
 
     `diagnosis` knows only the nodes that were looked at.

@@ -18,7 +18,6 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -73,16 +72,15 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus
 
 
-@dataclass(slots=True)
-class ReviewCache(Generic[T]):
+class ReviewCache(msgspec.Struct, Generic[T]):
     """Answers by question; bounded, the oldest of strangers leave before any of those known to be good."""
 
     monotonic: Callable[[], float]
     strangers: TokenBucket
     good: Callable[[T], bool]
-    _known: dict[bytes, tuple[float, T]] = field(default_factory=dict)
-    _refused: dict[bytes, tuple[float, T]] = field(default_factory=dict)
-    _open: dict[bytes, asyncio.Task[T]] = field(default_factory=dict)
+    _known: dict[bytes, tuple[float, T]] = msgspec.field(default_factory=dict)
+    _refused: dict[bytes, tuple[float, T]] = msgspec.field(default_factory=dict)
+    _open: dict[bytes, asyncio.Task[T]] = msgspec.field(default_factory=dict)
 
     async def get(self, question: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The kept answer, or a new one. Raises: TooManyReviewsError, and what `ask` raises."""

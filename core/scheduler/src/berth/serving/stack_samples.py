@@ -11,20 +11,20 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from types import CodeType, FrameType
+
+import msgspec
 
 LOOK_SECONDS = 0.01
 SHOWN_FUNCTIONS = 80
 
 
-@dataclass(slots=True)
-class StackSamples:
+class StackSamples(msgspec.Struct):
     """How often each function was on top of a thread's stack, and how often in it."""
 
     looks: int = 0
-    _own: Counter[CodeType] = field(default_factory=Counter)
-    _cumulative: Counter[CodeType] = field(default_factory=Counter)
+    _own: Counter[CodeType] = msgspec.field(default_factory=Counter)
+    _cumulative: Counter[CodeType] = msgspec.field(default_factory=Counter)
 
     def take(self, thread: int, seconds: float, stop: threading.Event) -> None:
         """Look at the thread until the time is over or `stop` is set; to be run in another thread."""

@@ -10,8 +10,9 @@ Source: pkg/scheduler/backend/cache/podgroupstate.go (Kubernetes v1.36).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from berth.objects.pods.pod import Pod
 
@@ -48,13 +49,12 @@ def group_of(pod: Pod) -> GroupKey | None:
     return GroupKey(pod.namespace, group.pod_group_name)
 
 
-@dataclass(slots=True)
-class PodGroupState:
+class PodGroupState(msgspec.Struct):
     """The pods of one group by UID: all, those assumed (with their node), and those bound to one."""
 
-    pods: dict[str, Pod] = field(default_factory=dict)
-    assumed: dict[str, Pod] = field(default_factory=dict)
-    assigned: set[str] = field(default_factory=set)
+    pods: dict[str, Pod] = msgspec.field(default_factory=dict)
+    assumed: dict[str, Pod] = msgspec.field(default_factory=dict)
+    assigned: set[str] = msgspec.field(default_factory=set)
 
     @property
     def unscheduled(self) -> list[Pod]:

@@ -8,8 +8,9 @@ Called by: reflector.
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from berth.client.resources import Resource
 from berth.client.wire import Meta, ObjectKey
@@ -35,14 +36,13 @@ def ignore(not_taken: NotTaken) -> None:
     del not_taken
 
 
-@dataclass(slots=True)
-class QuarantinedObjects:
+class QuarantinedObjects(msgspec.Struct):
     """The objects of one kind that are set aside now, and how many versions were so far."""
 
     resource: Resource
     report: Report = ignore
     total: int = 0
-    _held: dict[ObjectKey, Meta] = field(default_factory=dict)
+    _held: dict[ObjectKey, Meta] = msgspec.field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self._held)

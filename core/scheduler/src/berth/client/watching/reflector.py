@@ -15,7 +15,6 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
@@ -86,8 +85,7 @@ class EventHandler(Protocol[T_contra]):
         """The first list is complete. Called once."""
 
 
-@dataclass
-class Statistics:
+class Statistics(msgspec.Struct):
     """What a reflector has done so far."""
 
     lists: int = 0

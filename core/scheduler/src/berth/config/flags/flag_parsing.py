@@ -4,8 +4,9 @@ Source: github.com/spf13/pflag v1.0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from berth.config.errors import FlagError
 from berth.config.flags.flag_table import Flag, FlagKind, by_name
@@ -17,13 +18,12 @@ _HELP = frozenset({"help", "h"})
 _BARE: Mapping[FlagKind, str] = {FlagKind.BOOL: "true", FlagKind.VERSION: "true"}
 
 
-@dataclass(slots=True)
-class ParsedFlags:
+class ParsedFlags(msgspec.Struct):
     """What a command line says: values of the flags that were given, and whether help is asked for."""
 
-    given: dict[str, Any] = field(default_factory=dict)
+    given: dict[str, Any] = msgspec.field(default_factory=dict)
     wants_help: bool = False
-    arguments: list[str] = field(default_factory=list)
+    arguments: list[str] = msgspec.field(default_factory=list)
 
 
 def parse_arguments(arguments: Sequence[str], flags: Iterable[Flag]) -> ParsedFlags:
@@ -37,11 +37,10 @@ def parse_arguments(arguments: Sequence[str], flags: Iterable[Flag]) -> ParsedFl
     return reader.parsed
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(msgspec.Struct):
     rest: list[str]
     flags: Mapping[str, Flag]
-    parsed: ParsedFlags = field(default_factory=ParsedFlags)
+    parsed: ParsedFlags = msgspec.field(default_factory=ParsedFlags)
 
     def run(self) -> None:
         while self.rest and not self.parsed.wants_help:

@@ -29,9 +29,11 @@ have a `command` in place of its address, which starts the plugin.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard
+
+import msgspec
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.duration import Duration, parse_duration
@@ -142,13 +144,12 @@ def _list(value: Value, file: str, *, commands: bool) -> PluginList:
     return found
 
 
-@dataclass(slots=True)
-class _ListReader:
+class _ListReader(msgspec.Struct):
     """One reading of a list; `problems` collects a line for each thing that is wrong."""
 
     file: str
     commands: bool
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
 
     def read(self, value: Value) -> PluginList:
         top = self._members(value, "", ("apiVersion", "kind", "plugins", "directory"))

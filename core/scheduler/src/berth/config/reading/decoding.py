@@ -4,8 +4,9 @@ Where one kind of complaint beats another is upstream's: wrong types before unkn
 wrong types inside arguments before unknown fields anywhere.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from berth.config.errors import DecodeError
 from berth.config.plugin_args import ARGS_TYPES
@@ -17,8 +18,7 @@ from berth.config.reading.wire_decoder import Fields, WireDecoder
 from berth.config.types import API_VERSION, KIND
 
 
-@dataclass(slots=True)
-class WrittenArgs:
+class WrittenArgs(msgspec.Struct):
     """Arguments of an in-tree plugin as written: the fields that are set, before defaults."""
 
     plugin: str

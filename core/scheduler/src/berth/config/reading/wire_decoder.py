@@ -6,7 +6,6 @@ Source: sigs.k8s.io/json (v0.0.0-20250730), metav1.Duration.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
@@ -47,11 +46,10 @@ class _Place(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, indexed=f"{self.indexed}[{index}]")
 
 
-@dataclass(slots=True)
-class WireDecoder:
+class WireDecoder(msgspec.Struct):
     """One pass over a document; afterwards `strict` holds its unknown and repeated fields."""
 
-    strict: list[str] = field(default_factory=list)
+    strict: list[str] = msgspec.field(default_factory=list)
     _fatal: str | None = None
 
     def read(self, section: type[Section], document: Object) -> Fields:

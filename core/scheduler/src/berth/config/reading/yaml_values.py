@@ -5,7 +5,8 @@ type errors are found as upstream finds them.
 """
 
 import math
-from dataclasses import dataclass, field
+
+import msgspec
 
 from berth.config.errors import DecodeError
 from berth.config.go_text import float_key, float_text, go_syntax, quote
@@ -21,14 +22,13 @@ _MANY_NODES, _TOO_MANY_NODES = 400_000, 4_000_000
 _Key = tuple[type, Scalar]
 
 
-@dataclass(slots=True)
-class Conversion:
+class Conversion(msgspec.Struct):
     """One pass over a document; `duplicates` holds a line for each key that was set again."""
 
-    duplicates: list[str] = field(default_factory=list)
-    _bad_keys: list[str] = field(default_factory=list)
-    _bad_numbers: list[str] = field(default_factory=list)
-    _open: set[int] = field(default_factory=set)
+    duplicates: list[str] = msgspec.field(default_factory=list)
+    _bad_keys: list[str] = msgspec.field(default_factory=list)
+    _bad_numbers: list[str] = msgspec.field(default_factory=list)
+    _open: set[int] = msgspec.field(default_factory=set)
     _nodes: int = 0
     _aliased: int = 0
     _alias_depth: int = 0

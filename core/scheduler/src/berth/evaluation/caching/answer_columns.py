@@ -8,9 +8,9 @@ equivalence cache; any other gets new ones in each cycle. Source: docs/decisions
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from berth.framework.interface import ReasonCodes, Scores
@@ -38,8 +38,7 @@ class RowAnswers(NamedTuple):
 VERDICTS, SCORES, BOTH = RowAnswers(True, False), RowAnswers(False, True), RowAnswers(True, True)
 
 
-@dataclass(slots=True)
-class AnsweredRows:
+class AnsweredRows(msgspec.Struct):
     """A response about k rows, in the order of the request.
 
     Shapes: codes (k,); raw int64 (k,).
@@ -52,12 +51,11 @@ class AnsweredRows:
     """None where the plugin returned no scores."""
 
 
-@dataclass(slots=True, eq=False)
-class PrefetchedAnswer:
+class PrefetchedAnswer(msgspec.Struct, eq=False):
     """A request about these rows that was sent before a pod needed it."""
 
     rows: Rows
-    changed: set[int] = field(default_factory=set)
+    changed: set[int] = msgspec.field(default_factory=set)
     """Rows that changed since: the response is not valid for them."""
 
     def left_out(self, rows: Rows) -> Rows:

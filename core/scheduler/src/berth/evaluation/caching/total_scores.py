@@ -10,8 +10,8 @@ extremes, while the lowest and the highest raw score do.
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.caching.top_scores import LEFT_OUT, ROW_BYTES, TopScores
@@ -23,8 +23,7 @@ from berth.objects.pods.pod import Pod
 from berth.snapshot.columns.growing import Ints, Mask, Rows, rows_where
 
 
-@dataclass(slots=True)
-class NormalizedScores:
+class NormalizedScores(msgspec.Struct):
     """One plugin's raw scores, to be normalized. Shapes: raw int64 (n,).
 
     `lowest` and `highest` are over the feasible rows; `at_lowest` and `at_highest` count their rows.
@@ -38,7 +37,7 @@ class NormalizedScores:
     highest: int = 0
     at_lowest: int = 0
     at_highest: int = 0
-    finals: dict[int, int] = field(default_factory=dict)
+    finals: dict[int, int] = msgspec.field(default_factory=dict)
 
     @property
     def is_flat(self) -> bool:

@@ -4,7 +4,8 @@ Source: pkg/scheduler/framework/runtime/framework.go RunPreFilterPlugins (Kubern
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.evaluation.points.state_writes import StateWrites, record_writes
 from berth.framework.attempts.attempt import Attempt
@@ -13,8 +14,7 @@ from berth.framework.interface import PreFilterPlugin, PreFilterResult
 from berth.framework.status import SUCCESS, Code, Status, failed, unresolvable
 
 
-@dataclass(slots=True)
-class PreFilterOutcome:
+class PreFilterOutcome(msgspec.Struct):
     """The phase's status, the nodes it narrows the choice to, and the plugins that did so.
 
     `ended_by` is the plugin after which no other was asked, empty if all were.

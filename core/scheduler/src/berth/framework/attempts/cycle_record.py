@@ -4,7 +4,6 @@ Nothing here knows of exporters. Times are monotonic nanoseconds of one process;
 into wall-clock time.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -34,8 +33,7 @@ class Interval(msgspec.Struct):
     status: Status | None = None
 
 
-@dataclass(slots=True)
-class CycleRecord:
+class CycleRecord(msgspec.Struct):
     """One attempt at one pod, from the queue to the end of the binding cycle.
 
     `trace_id` and `root_span_id` are given out when the attempt starts, because sidecars are sent them.
@@ -49,7 +47,7 @@ class CycleRecord:
     wall_offset_ns: int
     enqueued_ns: int
     dequeued_ns: int
-    intervals: list[Interval] = field(default_factory=list)
+    intervals: list[Interval] = msgspec.field(default_factory=list)
     node_count: int = 0
     feasible_count: int = 0
     evaluated_count: int = 0

@@ -6,7 +6,8 @@ points/answers.py, where a failure policy is applied.
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.config.out_of_tree.sidecars import FailurePolicy
 from berth.framework.clock import SYSTEM_CLOCK
@@ -18,8 +19,7 @@ log = logging.getLogger(__name__)
 MAX_FAILURES = 16
 
 
-@dataclass(slots=True)
-class Failure:
+class Failure(msgspec.Struct):
     """A failure at an extension point, and the effect of the failure policy. Units: `last` as the clock."""
 
     point: str

@@ -4,9 +4,9 @@ Source: proto/berth/plugin/v1/scheduling.proto; docs/protocol.md "Scheduling cal
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
 import numpy as np
 
 from berth.evaluation.caching.answer_columns import (
@@ -37,7 +37,6 @@ _CALLS = {
 }
 
 
-@dataclass(slots=True)
 class FilterScoreAnswer(AnsweredRows):
     """A response; `failure` is the error of the scores, where the verdicts are valid."""
 
@@ -46,8 +45,7 @@ class FilterScoreAnswer(AnsweredRows):
     """The generation of the plugin's state that it is about."""
 
 
-@dataclass(slots=True)
-class NodeQuestion:
+class NodeQuestion(msgspec.Struct):
     """What to ask a plugin about some rows, of `n` in all."""
 
     caller: Caller

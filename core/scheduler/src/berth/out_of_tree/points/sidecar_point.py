@@ -4,7 +4,8 @@ Source: docs/protocol.md "Scheduling calls".
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from berth.config.catalogue import ExtensionPoint
 from berth.config.out_of_tree.sidecars import FailurePolicy
@@ -37,8 +38,7 @@ MAX_FAILED_PODS = 10_000
 """Those that failed because of a plugin, by name alone: a pod may be gone before the plugin is back."""
 
 
-@dataclass(slots=True)
-class SidecarCycleState:
+class SidecarCycleState(msgspec.Struct):
     """The plugin's answers about one pod in one cycle, and the version of the plugin that gives them."""
 
     caller: Caller
@@ -58,7 +58,7 @@ class SidecarCycleState:
     reserve_sent: bool = False
     skip_pre_bind: bool = False
     metadata_patch: MetadataPatch | None = None
-    shown: list[Callable[[], None]] = field(default_factory=list)
+    shown: list[Callable[[], None]] = msgspec.field(default_factory=list)
     """Undo the metadata patches that plugins already see."""
     reserved_on: int = 0
     """Which start of the connection answered Reserve."""

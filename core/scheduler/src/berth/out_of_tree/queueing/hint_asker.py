@@ -13,10 +13,10 @@ Source: docs/protocol.md "Hints"; KEP-4247.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from berth.framework.cluster_event import ActionType, EventResource, QueueingHint
@@ -43,14 +43,13 @@ MAX_WAITING = 1024
 _BY_ACTION = {action: number for number, action in ACTIONS.items()}
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(msgspec.Struct):
     """An event, and the questions about it."""
 
     message: queueing_pb2.ClusterEvent
     old: Any
     new: Any
-    questions: list[HintQuestion] = field(default_factory=list)
+    questions: list[HintQuestion] = msgspec.field(default_factory=list)
 
 
 class HintAsker:

@@ -6,7 +6,6 @@ Source: docs/protocol.md "Shadow"; docs/decisions/0016-shadow.md.
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -90,13 +89,12 @@ class ShadowComparison(NamedTuple):
     nodes_rejected: int = 0
 
 
-@dataclass(slots=True)
-class ShadowTally:
+class ShadowTally(msgspec.Struct):
     """The counts of all comparisons since the plugin has been in shadow mode."""
 
-    attempts: Counter[ShadowOutcome] = field(default_factory=Counter)
+    attempts: Counter[ShadowOutcome] = msgspec.field(default_factory=Counter)
     nodes_rejected: int = 0
-    latest: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LATEST))
+    latest: deque[dict[str, Any]] = msgspec.field(default_factory=lambda: deque(maxlen=LATEST))
     """The last attempts that would have gone another way, or that the plugin failed at."""
 
     def add(self, comparison: ShadowComparison) -> None:

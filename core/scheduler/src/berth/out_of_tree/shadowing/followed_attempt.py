@@ -3,7 +3,6 @@
 Source: docs/protocol.md "Shadow".
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,8 +19,7 @@ from berth.snapshot.snapshot import Snapshot
 PENDING = "pending"
 
 
-@dataclass(slots=True)
-class FollowedAttempt:
+class FollowedAttempt(msgspec.Struct):
     """An attempt, from the choice of a node, or the failure to find one, to its end.
 
     `asked` says that it is compared, not only followed. `record` is the attempt's own, None once others may

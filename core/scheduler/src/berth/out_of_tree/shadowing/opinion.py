@@ -7,7 +7,6 @@ Source: docs/protocol.md "Shadow".
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -23,8 +22,7 @@ from berth.snapshot.columns.growing import every_row
 from berth_plugin_proto import scheduling_pb2
 
 
-@dataclass(slots=True)
-class ShadowOpinion:
+class ShadowOpinion(msgspec.Struct):
     """Codes, and raw scores if there are any. Shapes: codes (n,); raw int64 (n,)."""
 
     codes: ReasonCodes

@@ -6,7 +6,6 @@ v1.36).
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
@@ -32,13 +31,12 @@ from berth.plugins.dynamic_resources.extended_resources import ContainerMapping
 POLL_SECONDS = 5.0
 
 
-@dataclass(slots=True)
-class Held:
+class Held(msgspec.Struct):
     """The claims of a pod that has a node: with their allocation, those in flight by UID."""
 
     claims: list[ResourceClaim]
     users: ClaimUsers
-    in_flight: set[str] = field(default_factory=set)
+    in_flight: set[str] = msgspec.field(default_factory=set)
     mappings: Sequence[ContainerMapping] = ()
     made: bool = False
     """Whether the claim for extended resources, the last one, exists in the API."""

@@ -1,6 +1,6 @@
 """What is remembered of a pod with claims during its attempt."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from berth.objects.devices.resource_claims import ResourceClaim
 from berth.plugins.dynamic_resources.binding import Held
@@ -9,11 +9,10 @@ from berth.plugins.dynamic_resources.extended_resources import ExtendedResources
 from berth.plugins.dynamic_resources.filtering import DeviceQuery
 
 
-@dataclass(slots=True)
-class PodDevices:
+class PodDevices(msgspec.Struct):
     """The pod's claims, what is asked of nodes for them, and what a node was found to have."""
 
-    claims: list[ResourceClaim] = field(default_factory=list)
+    claims: list[ResourceClaim] = msgspec.field(default_factory=list)
     users: ClaimUsers | None = None
     extended: ExtendedResources | None = None
     question: DeviceQuery | None = None

@@ -4,7 +4,8 @@ Affinity that only scores, and scores that are relative to those of other nodes,
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from berth.framework.group_plans import GroupPlan, PlanningGround, TriedPlan
 from berth.plugins.joint_placement.model import PodKind
@@ -14,8 +15,7 @@ ALTERNATIVES = 4
 """A pod is moved to so many of the nodes that score highest for its kind."""
 
 
-@dataclass(slots=True)
-class PlanTrials:
+class PlanTrials(msgspec.Struct):
     """The best plan so far; no other is tried once pods were tried `max_attempts` times."""
 
     ground: PlanningGround

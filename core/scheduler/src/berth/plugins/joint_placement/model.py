@@ -10,7 +10,6 @@ is wrong about is not taken, for the engine scores each plan.
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import msgspec
@@ -49,17 +48,16 @@ class PodKind(msgspec.Struct, frozen=True):
     drops: NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class Model:
+class Model(msgspec.Struct):
     """The program, and which column stands for which kind on which row."""
 
     kinds: Sequence[PodKind]
     nodes: Snapshot
-    program: Program = field(default_factory=Program)
-    numbers: dict[tuple[int, int], int] = field(default_factory=dict)
-    _on_row: dict[int, list[int]] = field(default_factory=dict)
-    _used: dict[tuple[int, int, int], int] = field(default_factory=dict)
-    _first: dict[tuple[int, int, frozenset[int]], int] = field(default_factory=dict)
+    program: Program = msgspec.field(default_factory=Program)
+    numbers: dict[tuple[int, int], int] = msgspec.field(default_factory=dict)
+    _on_row: dict[int, list[int]] = msgspec.field(default_factory=dict)
+    _used: dict[tuple[int, int, int], int] = msgspec.field(default_factory=dict)
+    _first: dict[tuple[int, int, frozenset[int]], int] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, kinds: Sequence[PodKind], rules: Sequence[Rule], nodes: Snapshot) -> "Model":

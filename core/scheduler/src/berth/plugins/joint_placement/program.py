@@ -1,7 +1,8 @@
 """A mixed-integer program, as a solver takes it: columns with costs and bounds, rows with coefficients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 INFINITY = float("inf")
 
@@ -9,20 +10,19 @@ Term = tuple[int, float]
 """A column and its coefficient."""
 
 
-@dataclass(slots=True)
-class Program:
+class Program(msgspec.Struct):
     """Maximises the sum of worth times value."""
 
-    worth: list[float] = field(default_factory=list)
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    whole: list[bool] = field(default_factory=list)
+    worth: list[float] = msgspec.field(default_factory=list)
+    lower: list[float] = msgspec.field(default_factory=list)
+    upper: list[float] = msgspec.field(default_factory=list)
+    whole: list[bool] = msgspec.field(default_factory=list)
     """Which columns take whole numbers alone."""
-    row_lower: list[float] = field(default_factory=list)
-    row_upper: list[float] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    coefficients: list[float] = field(default_factory=list)
+    row_lower: list[float] = msgspec.field(default_factory=list)
+    row_upper: list[float] = msgspec.field(default_factory=list)
+    starts: list[int] = msgspec.field(default_factory=list)
+    columns: list[int] = msgspec.field(default_factory=list)
+    coefficients: list[float] = msgspec.field(default_factory=list)
 
     def column(self, worth: float, upper: float, *, lower: float = 0.0, whole: bool = True) -> int:
         """Add a column; its number."""

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from berth.framework.attempts.cycle_state import CycleState
@@ -38,8 +38,7 @@ from berth.snapshot.snapshot import Snapshot
 EXCEEDED = unschedulable("node(s) exceed max volume count")
 
 
-@dataclass(slots=True)
-class CountedVolumes:
+class CountedVolumes(msgspec.Struct):
     """The pod's volumes that a driver counts, or what is wrong with its claims; and the verdicts so far.
 
     `verdicts` holds what the codes 1, 2, ... stand for.

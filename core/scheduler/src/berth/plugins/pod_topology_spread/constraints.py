@@ -1,7 +1,6 @@
 """Topology spread constraints as they are counted: a pod's own, or else the profile's defaults."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from hashlib import blake2b
@@ -152,8 +151,7 @@ def _selector(constraint: TopologySpreadConstraint, template: PodTemplate) -> Se
     return selector.and_also(tuple(Requirement(key, "In", (labels[key],)) for key in keys))
 
 
-@dataclass(slots=True)
-class Inclusion:
+class Inclusion(msgspec.Struct):
     """Which nodes count for a pod's constraints, of which it may have many: each policy is asked once.
 
     `keys` are labels that nodes need to have, those that the constraints spread over.

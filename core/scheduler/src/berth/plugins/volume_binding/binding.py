@@ -6,8 +6,6 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go AssumePodVolumes
 v1.36).
 """
 
-from dataclasses import dataclass, field
-
 import msgspec
 
 from berth.framework.handle import Handle
@@ -27,8 +25,7 @@ from berth.plugins.volume_binding.finding import NodeVolumes
 CHECK_SECONDS = 1.0
 
 
-@dataclass(slots=True)
-class VolumeBindingWrite:
+class VolumeBindingWrite(msgspec.Struct):
     """A free volume that a claim gets, as it is going to be; `written` once it is, or where it is already."""
 
     volume: PersistentVolume
@@ -36,20 +33,18 @@ class VolumeBindingWrite:
     written: bool = False
 
 
-@dataclass(slots=True)
-class Provisioning:
+class Provisioning(msgspec.Struct):
     """A claim that gets a new volume, with the node that was selected for it."""
 
     claim: PersistentVolumeClaim
     written: bool = False
 
 
-@dataclass(slots=True)
-class AssumedVolumes:
+class AssumedVolumes(msgspec.Struct):
     """What is assumed for one pod on one node."""
 
-    bindings: list[VolumeBindingWrite] = field(default_factory=list)
-    provisions: list[Provisioning] = field(default_factory=list)
+    bindings: list[VolumeBindingWrite] = msgspec.field(default_factory=list)
+    provisions: list[Provisioning] = msgspec.field(default_factory=list)
 
 
 class VolumeBinder:

@@ -1,8 +1,8 @@
 """The plugin's extension points."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.config.plugin_args import VolumeBindingArgs
@@ -58,8 +58,7 @@ TEXTS = {
 }
 
 
-@dataclass(slots=True)
-class PodClaimVolumes:
+class PodClaimVolumes(msgspec.Struct):
     """The pod's claims and, once asked for, what each node of the whole snapshot has for them.
 
     No pod on any node matters to that, so simulations share it.

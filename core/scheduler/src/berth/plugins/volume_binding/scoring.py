@@ -4,8 +4,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/scorer.go (Kubernetes v1.3
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from berth.config.plugin_args import UtilizationShapePoint
@@ -23,8 +23,7 @@ MAX_SHAPE_SCORE = 10
 DEFAULT_SHAPE = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
 
 
-@dataclass(slots=True)
-class ClassUse:
+class ClassUse(msgspec.Struct):
     """What is asked of a class and what it has, on each node where it counts.
 
     Shapes: requested, capacity int64 (n,), bytes; counts bool (n,).

@@ -4,9 +4,9 @@ Source: proto/berth/plugin/v1/recording.proto.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from google.protobuf.message import DecodeError
 
 from berth.recordings.calls.frames import RecordingFrameError, RecordingFrames
@@ -18,13 +18,12 @@ from berth_plugin_proto import recording_pb2
 BLOCK_BYTES = 1 << 20
 
 
-@dataclass(slots=True)
-class RecordingFile:
+class RecordingFile(msgspec.Struct):
     """What a file holds; `warnings` say what it lacks."""
 
     header: recording_pb2.RecordingHeader
     entries: list[recording_pb2.RecordingEntry]
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
 
 def read_recording(path: Path) -> RecordingFile:

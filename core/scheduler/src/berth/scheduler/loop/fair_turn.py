@@ -10,9 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field
 from math import ceil
 from types import TracebackType
+
+import msgspec
 
 from berth.aggregated_api.errors import TooManyQuestionsError
 from berth.framework.clock import Clock
@@ -31,12 +32,11 @@ LOOK_SECONDS = 0.01
 """How often it is looked whether pods still wait."""
 
 
-@dataclass(slots=True, eq=False)
-class _Account:
+class _Account(msgspec.Struct, eq=False):
     """One user's questions: how many there are, which wait, and what they used of the loop's time lately."""
 
     questions: int = 0
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    waiting: deque[asyncio.Future[None]] = msgspec.field(default_factory=deque)
     seconds: float = 0.0
     counted_at: float = 0.0
 
