@@ -168,6 +168,10 @@ class CycleBudgets:
         """The meter of a question about a pod that is no cycle, and is put to no account."""
         return self._meter(self._limit(namespace, nodes), inf)
 
+    def without_limit(self) -> CycleMeter:
+        """The meter of what follows a decision: it gives everything else its turn, and is put to no account."""
+        return self._meter(inf, inf)
+
     def settle(self, info: QueuedPodInfo) -> None:
         """Put what the pod's cycle has used to its account, once; what more it uses is not counted."""
         meter = info.meter

@@ -20,7 +20,7 @@ from dataclasses import replace
 import msgspec
 
 from berth.cycle.skip_check import skipped
-from berth.framework.attempts.cycle_budget import OverBudgetError
+from berth.framework.attempts.cycle_budget import CycleMeter, OverBudgetError
 from berth.framework.clock import Clock
 from berth.framework.interface import CLEAR_NOMINATION
 from berth.framework.mirrors.group_trees import AnyGroup, GroupTrees, kind_of
@@ -137,13 +137,24 @@ class PodGroupCycle(msgspec.Struct, frozen=True):
         result = await meter.timed(self.decide(question))
         budgets.settle(members[0].info)
         results = self._results(key, result)
-        for group, of_group in by_group(members).items():
-            await self.submission.submit(framework, of_group, results.get(group, result))
+        turns = budgets.without_limit()
+        await turns.timed(self._submit(framework, members, results, result, turns))
         for group, of_this in results.items():
             self.conditions.tell(group, of_this)
         seconds = self.clock.monotonic() - started
         self.metrics.attempted(result.name, framework.profile_name, seconds)
         return result
+
+    async def _submit(
+        self,
+        framework: Framework,
+        members: Sequence[Member],
+        results: Mapping[AnyKey, GroupResult],
+        result: GroupResult,
+        turns: CycleMeter,
+    ) -> None:
+        for group, of_group in by_group(members).items():
+            await self.submission.submit(framework, of_group, results.get(group, result), turns)
 
     def _results(self, key: AnyKey, result: GroupResult) -> dict[AnyKey, GroupResult]:
         """The result of each group of a tree, of a pod group alone its own."""

@@ -11,6 +11,7 @@ from berth.cycle.assume_and_bind import AssumeAndBind
 from berth.cycle.attempts import Attempts
 from berth.cycle.failure import FailureHandler
 from berth.cycle.schedule_one import SCHEDULING_CYCLE
+from berth.framework.attempts.cycle_budget import CycleMeter
 from berth.framework.clock import nanoseconds
 from berth.framework.interface import CLEAR_NOMINATION, NominatingInfo, NominatingMode
 from berth.framework.runtime import Framework
@@ -29,9 +30,15 @@ class Submission(msgspec.Struct, frozen=True):
     failure: FailureHandler
     attempts: Attempts
 
-    async def submit(self, framework: Framework, members: Sequence[Member], result: GroupResult) -> None:
-        """Commit the pods that may go, one after the other, and give all others back to the queue."""
+    async def submit(
+        self, framework: Framework, members: Sequence[Member], result: GroupResult, turns: CycleMeter
+    ) -> None:
+        """Commit the pods that may go, one after the other, and give all others back to the queue.
+
+        Between two of them everything else has its turn: a group may have thousands.
+        """
         for member in members:
+            await turns.turn()
             one = result.members.get(member.pod.uid)
             if one is not None:
                 member.record.paused_ns = nanoseconds() - member.record.dequeued_ns - one.algorithm_ns

@@ -5,7 +5,9 @@
                                                          +-- go_on(plugin): within a search, which ends with
                                                          |     what it has found
                                                          +-- may_go_on(plugin): within a step of a search
-                                                               that cannot give others their turn
+                                                         |     that cannot give others their turn
+                                                         +-- turn(): between pods of a group whose decision
+                                                               is made, which has no budget
 
 CPU that other tasks use while the cycle waits for something is not the cycle's. How large budgets are is in
 cycle/budgets.py; why, in docs/decisions/0020-cycle-budget.md.
@@ -180,6 +182,11 @@ class CycleMeter:
                 return False
             await self.breathe()
         return True
+
+    async def turn(self) -> None:
+        """Let everything else have its turn if that is due; for work without a budget."""
+        if self._due():
+            await self.breathe()
 
     def may_go_on(self, where: str) -> bool:
         """Whether a step of a search may go on that keeps everything else waiting for its turn."""
