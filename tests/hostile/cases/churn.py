@@ -130,6 +130,43 @@ async def members_of_groups(arena):
             await together(arena.remove("Pod", f"member-{number - 1}-{i}") for i in range(400))
 
 
+async def one_group(arena, least):
+    """A group of which no pod finds a node; answers the fields of its pods."""
+    gang = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    await arena.write({"kind": "PodGroup", "metadata": {"name": "one"}, "spec": gang})
+    return {"schedulingGroup": {"podGroupName": "one"}, **UNSCHEDULABLE}
+
+
+async def members_of_a_waiting_group(arena):
+    """A group of which one pod is enough: others come to it, one after the other, and go."""
+    of_it = await one_group(arena, 1)
+    for number in count():
+        made = names(f"joining-{number}", MANY)
+        await arena.write_all(pod(name, **of_it) for name in made)
+        await together(arena.remove("Pod", name) for name in made)
+
+
+async def gates_of_a_group(arena):
+    """A group of gated pods, whose gates go one after the other."""
+    of_it = await one_group(arena, 1)
+    gates = {"schedulingGates": [{"name": "example.com/g"}]}
+    for number in count():
+        made = names(f"held-{number}", MANY // 4)
+        await arena.write_all(pod(name, **gates, **of_it) for name in made)
+        await together(arena.patch("Pod", name, {"spec": {"schedulingGates": []}}) for name in made)
+        await together(arena.remove("Pod", name) for name in made)
+
+
+async def counts_of_a_group(arena):
+    """A group that needs one pod more, and one less, without pause, beside its pods."""
+    least = MANY // 4
+    of_it = await one_group(arena, least)
+    await arena.write_all(pod(name, **of_it) for name in names("counted", least))
+    for number in count():
+        gang = {"schedulingPolicy": {"gang": {"minCount": least + number % 2}}}
+        await arena.patch("PodGroup", "one", {"spec": gang})
+
+
 async def values_to_spread_over(arena):
     """Pods that are spread by a label of which each has a value of its own, and which come and go."""
     for number in count():
@@ -247,4 +284,13 @@ CASES = (
     Case("A11", "user", "pods that evict pods which are made anew, on 20 nodes", preemptions),
     Case("A12", "writer of pods/status", "conditions of 300 waiting pods change", conditions_change),
     Case("A13", "user", "events without end, 1,000 pods that fail for a reason each", events),
+    Case(
+        "A14",
+        "user",
+        f"a group that waits, to which {MANY:,} pods come, and go",
+        members_of_a_waiting_group,
+        prepare=with_groups,
+    ),
+    Case("A15", "user", "500 gates of one group's pods that go", gates_of_a_group, prepare=with_groups),
+    Case("A16", "user", "a group whose minCount changes, 500 pods", counts_of_a_group, prepare=with_groups),
 )

@@ -169,7 +169,7 @@ class CycleBudgets:
         return self._meter(self._limit(namespace, nodes), inf)
 
     def without_limit(self) -> CycleMeter:
-        """The meter of what follows a decision: it gives everything else its turn, and is put to no account."""
+        """The meter of what follows a decision: everything else has its turn, and no account is charged."""
         return self._meter(inf, inf)
 
     def settle(self, info: QueuedPodInfo) -> None:
