@@ -32,7 +32,8 @@ MANY_NODES, MANY_PODS = 100_000, 256
 NEWER = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 GATES = {(1, 36): TOPOLOGY, (1, 37): NEWER, (1, 38): NEWER}
 AMOUNTS = {"cpu": "100m", "memory": "100Mi"}
-API_VERSION = "scheduling.k8s.io/v1alpha2"
+SERVED = {(1, 36): "v1alpha2", (1, 37): "v1beta1"}
+"""The versions of PodGroups that API servers of these releases have."""
 
 
 def run(options):
@@ -78,12 +79,15 @@ def processes(nodes, pods, *, real=False):
         + ("a real API server" if real else "the sandbox"),
         ["scheduler", "bound", "pods/s", "CPU ms a pod", "peak MiB", "API server's CPU ms a pod"],
     )
-    flag = "--feature-gates=" + ",".join(f"{gate}=true" for gate in TOPOLOGY)
-    served = ("--real", "--pod-groups", f"--api-server-flag={flag}") if real else ()
-    objects = partial(documents, nodes, pods)
-    ours = asyncio.run(measured(objects(), ("berth", "scheduler", flag), flags=served))
-    table.add("Berth", *cells(ours))
-    if program := kube_scheduler():
+    for release in ((1, 36),) if real else SERVED:
+        flag = "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES[release])
+        name = ".".join(map(str, release))
+        served = ("--real", "--pod-groups", f"--api-server-flag={flag}") if real else ("--release", name)
+        objects = partial(documents, nodes, pods, release)
+        ours = asyncio.run(measured(objects(), ("berth", "scheduler", flag), flags=served))
+        table.add(f"Berth, by v{name}", *cells(ours))
+        if release > (1, 36) or not (program := kube_scheduler()):
+            continue
         theirs = asyncio.run(measured(objects(), (program, flag), flags=served))
         table.add("kube-scheduler", *cells(theirs))
         table.add("  times", "", ratio(ours, theirs, "rate"), ratio(ours, theirs, "cpu_ms"), *[""] * 2)
@@ -178,8 +182,8 @@ def composite(name, level, parent=""):
     return from_document({"metadata": metadata, "spec": spec}, CompositePodGroup)
 
 
-def documents(nodes, pods):
-    """Nodes and pod groups, and the groups' pods, as they are written to an API server of v1.36."""
+def documents(nodes, pods, release=(1, 36)):
+    """Nodes and pod groups, and the groups' pods, as they are written to an API server of that release."""
     around = [
         {
             "apiVersion": "v1",
@@ -191,7 +195,7 @@ def documents(nodes, pods):
     ]
     around += [
         {
-            "apiVersion": API_VERSION,
+            "apiVersion": f"scheduling.k8s.io/{SERVED[release]}",
             "kind": "PodGroup",
             "metadata": {"name": f"gang-{i}", "namespace": "default"},
             "spec": {

@@ -29,5 +29,7 @@ async def create_all(api: Api, documents: Iterable[Document]) -> int:
 
 async def _create(api: Api, document: Document) -> None:
     resource: Resource = RESOURCES[document["kind"]]
+    if "apiVersion" in document:
+        resource = resource._replace(version=document["apiVersion"].rpartition("/")[2])
     namespace = document["metadata"].get("namespace", "") if resource.namespaced else ""
     await api.create(resource, namespace, encode(document))
