@@ -7,7 +7,7 @@ import msgspec
 from berth_queues import Queues
 from berth_sdk import Action, ClusterEvent, Code, CycleOutcome
 from tests.unit.out_of_tree.scripted import until
-from tests.unit.queues.builders import at_work, cpu, pod, uid
+from tests.unit.queues.builders import at_work, cpu, evicted, pod, uid
 from tests.unit.queues.test_order import tried_again
 
 QUOTAS = {"a": cpu(4), "b": cpu(4)}
@@ -106,3 +106,17 @@ async def test_room_that_is_not_used():
         await host.set_time(101.0)
 
         assert [uid(second)] == await again
+
+
+async def test_a_pause_is_over_with_room():
+    """A pod that its queue is entitled to, and for which none may leave, is tried once there is room."""
+    full, waiting, other = pod("b", "full", 8, 2_000_000_000), pod("a", "waiting", 2), pod("b", "other", 0)
+    async with at_work(QUOTAS) as host:
+        await host.set_time(100.0)
+        host.cluster.put_pod(full, "n0")
+        host.cluster.put_pod(other, "n0")
+        await refused(host, waiting)
+        await evicted(host, waiting)
+
+        assert [] == await worth(host, [waiting], other)
+        assert ["waiting"] == await worth(host, [waiting], full)

@@ -44,7 +44,7 @@ class Awakening:
                     registry.use(first.queue, turn.amounts)
                     turn.counts = True
                     found.append(turn)
-                else:
+                elif first.paused.until <= self._now:
                     left_out.add(first.kind)
                 if len(found) >= MAX_PODS:
                     break
@@ -54,10 +54,12 @@ class Awakening:
         return [pod.uid for turn in found for pod in turn.pods]
 
     def _waits(self, pod: WaitingPod) -> bool:
-        """Return whether the pod has to wait whatever there is: for a while, or until victims have gone."""
-        key = self._cluster.claim_key(pod.uid, pod.group)
-        promise = self._cluster.promises.by_key.get(key)
-        return pod.paused.until > self._now or (promise is not None and bool(promise.victims))
+        """Return whether pods are leaving for it already.
+
+        A plan of which no eviction was seen may have been turned down: then the next attempt makes another.
+        """
+        promise = self._cluster.promises.by_key.get(self._cluster.claim_key(pod.uid, pod.group))
+        return promise is not None and promise.begun and bool(promise.victims)
 
     def _is_worth(self, turn: Turn, held: list[Promise]) -> bool:
         first, books = turn.pods[0], self._cluster
@@ -70,5 +72,6 @@ class Awakening:
         with counted(others, books.registry):
             if refusal(books.registry, first.queue, asked, len(wanted)) is None:
                 return True
-            queue = books.registry.queue(first.queue)
-            return self._entitlement is not None and self._entitlement.covers(queue, asked)
+            if self._entitlement is None or first.paused.until > self._now:
+                return False
+            return self._entitlement.covers(books.registry.queue(first.queue), asked)
