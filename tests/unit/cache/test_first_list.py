@@ -3,6 +3,7 @@
 from berth.cache.cache import Cache
 from berth.objects.node_decoding import decode_node
 from berth.snapshot.snapshot import Snapshot
+from berth.testing.builders import make_node
 from tests.benchmarks.workloads import node_bytes
 from tests.hostile.work import calls
 
@@ -30,3 +31,14 @@ def test_nodes_of_one_shape_share_their_amounts():
     first, second = cache.node_infos()
 
     assert first.allocatable is second.allocatable
+
+
+def test_what_a_kubelet_writes_at_length_is_not_remembered():
+    """Else 256 nodes would keep 256 times as much for ever."""
+    cache = Cache()
+    for name in ("n0", "n1"):
+        cache.add_node(make_node(name, allocatable={"cpu": "0" * 10_000 + "1"}))
+    first, second = cache.node_infos()
+
+    assert {"cpu": 1000} == first.allocatable == second.allocatable
+    assert first.allocatable is not second.allocatable

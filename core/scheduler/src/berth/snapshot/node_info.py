@@ -14,14 +14,15 @@ from berth.objects.node import Amount, Node
 from berth.objects.pods.host_ports import HostPort
 from berth.objects.pods.pod_requests import Units, scaled
 from berth.objects.resource_names import PODS, is_accounted
+from berth.snapshot.bounded_cache import size_of
 from berth.snapshot.pod_info import PodInfo
 
 K = TypeVar("K")
 
 REMEMBERED = 256
 """So many different offers are remembered: the nodes of a large cluster are of a few shapes."""
-REMEMBERED_AMOUNTS = 32
-"""How many amounts they may have: a kubelet may write thousands."""
+REMEMBERED_BYTES = 8192
+"""How large they may be: a kubelet may write thousands of amounts, and any number of digits."""
 
 
 class NodeInfo:
@@ -99,9 +100,8 @@ class NodeInfo:
 
 def _units(amounts: Mapping[str, Amount]) -> Units:
     """The amounts that are accounted for, in a dictionary that nodes of one shape share."""
-    if len(amounts) > REMEMBERED_AMOUNTS:
-        return _read(tuple(amounts.items()))
-    return _remembered(tuple(amounts.items()))
+    offer = tuple(amounts.items())
+    return _remembered(offer) if size_of(offer) <= REMEMBERED_BYTES else _read(offer)
 
 
 def _read(amounts: tuple[tuple[str, Amount], ...]) -> Units:
