@@ -50,7 +50,7 @@ func (k *kit) says(what string, pods ...*corev1.Pod) {
 		if said.What != what || !slices.Equal(said.UIDs, uids) {
 			k.t.Fatalf("the plugin said %v, want %s of %v", said, what, uids)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		k.t.Fatalf("the plugin was silent, want %s of %v", what, uids)
 	}
 }

@@ -179,13 +179,14 @@ func TestAConversationCarriesErrorsAndDeadlines(t *testing.T) {
 	r.transferred()
 	talk, err := r.scheduling.Converse(r.ctx)
 	must(t, err)
-	ask := func(id uint64, generation int64) *pb.ConverseRequest {
+	ask := func(id uint64, generation int64, timeout time.Duration) *pb.ConverseRequest {
 		asked := &pb.ConverseRequest_Filter{Filter: &pb.FilterRequest{Call: head(generation)}}
-		return &pb.ConverseRequest{Id: id, Call: asked, Timeout: durationpb.New(50 * time.Millisecond)}
+		return &pb.ConverseRequest{Id: id, Call: asked, Timeout: durationpb.New(timeout)}
 	}
-	unknown := ask(3, 1)
+	unsynced, synced := ask(1, 2, time.Millisecond), ask(2, 1, time.Minute)
+	unknown := ask(3, 1, time.Minute)
 	unknown.GetFilter().Call.Profile = "x"
-	for _, request := range []*pb.ConverseRequest{ask(1, 2), ask(2, 1), unknown, {Id: 4}} {
+	for _, request := range []*pb.ConverseRequest{unsynced, synced, unknown, {Id: 4}} {
 		must(t, talk.Send(request))
 	}
 

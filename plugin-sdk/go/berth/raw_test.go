@@ -36,7 +36,7 @@ func dialAt(t *testing.T, address string) *raw {
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return &raw{
 		t, ctx, connection, pb.NewIdentityServiceClient(connection), pb.NewStateServiceClient(connection),

@@ -191,7 +191,7 @@ func TestACallThatRunsIsAnsweredBeforeTheEnd(t *testing.T) {
 func TestBothSocketsStopAtOnce(t *testing.T) {
 	path, answers, release, stopped := stoppedDuringACall(t)
 
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path + ".ttrpc"); os.IsNotExist(err) {
 			break
 		}
@@ -327,7 +327,7 @@ func socketPath(t *testing.T) string {
 
 func started(t *testing.T, plugin *berth.Plugin, address string) *berth.Server {
 	t.Helper()
-	server, err := berth.NewServer(plugin, address, berth.WithGrace(2*time.Second))
+	server, err := berth.NewServer(plugin, address, berth.WithGrace(time.Minute))
 	must(t, err)
 	must(t, server.Start())
 	t.Cleanup(server.Stop)

@@ -33,7 +33,7 @@ func overFrames(t *testing.T, address string) *frames {
 	conn, err := net.Dial("unix", strings.TrimPrefix(address, "unix:")+".ttrpc")
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	return &frames{t: t, conn: conn, next: 1}
 }
 
@@ -78,7 +78,7 @@ func TestFramesAreAnsweredAsCalls(t *testing.T) {
 	request := &pb.UnreserveRequest{Call: &pb.Call{Pod: &pb.PodRef{Uid: "u"}}}
 	wire := overFrames(t, host.Address)
 
-	sent := wire.send("Unreserve", request, time.Second)
+	sent := wire.send("Unreserve", request, time.Minute)
 	stream, response := wire.read()
 
 	if stream != sent || response.Status != nil {
@@ -91,9 +91,9 @@ func TestAFrameThatIsRefusedSaysWhy(t *testing.T) {
 	wire := overFrames(t, host.Address)
 	call := &pb.Call{Epoch: "another", Profile: berthtest.Profile, Pod: &pb.PodRef{Uid: "u"}}
 
-	wire.send("Filter", &pb.FilterRequest{Call: call}, time.Second)
+	wire.send("Filter", &pb.FilterRequest{Call: call}, time.Minute)
 	_, refused := wire.read()
-	wire.send("Guess", &pb.FilterRequest{}, time.Second)
+	wire.send("Guess", &pb.FilterRequest{}, time.Minute)
 	_, unknown := wire.read()
 
 	info := &pb.TtrpcErrorInfo{}
@@ -113,9 +113,9 @@ func TestLongAndShortAnswersAndRefusalsOnOneConnectionAreEachWhole(t *testing.T)
 	stranger := headOf(host)
 	stranger.Epoch = "another"
 	for range 2 {
-		wire.send("Filter", &pb.FilterRequest{Call: headOf(host)}, time.Second)
-		wire.send("Filter", &pb.FilterRequest{Call: stranger}, time.Second)
-		wire.send("Unreserve", &pb.UnreserveRequest{Call: headOf(host)}, time.Second)
+		wire.send("Filter", &pb.FilterRequest{Call: headOf(host)}, time.Minute)
+		wire.send("Filter", &pb.FilterRequest{Call: stranger}, time.Minute)
+		wire.send("Unreserve", &pb.UnreserveRequest{Call: headOf(host)}, time.Minute)
 	}
 
 	heard := map[uint32]*pb.TtrpcResponse{}
@@ -177,7 +177,7 @@ func TestAFrameThatDoesNotBelongThereEndsItsConnection(t *testing.T) {
 			if _, err := io.ReadAll(wire.conn); err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Errorf("the connection ends with %v", err)
 			}
-			beside.send("Guess", &pb.FilterRequest{}, time.Second)
+			beside.send("Guess", &pb.FilterRequest{}, time.Minute)
 			beside.read()
 		})
 	}

@@ -22,7 +22,7 @@ import (
 // Profile is the profile that a Host configures.
 const Profile = "default-scheduler"
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 var epochs atomic.Int64
 

@@ -41,7 +41,7 @@ test("a conversation answers each call under its number, errors too", async () =
   });
   stream.on("error", () => undefined);
   const say = (id: number, call: ConverseRequest["call"]) =>
-    stream.write({ id, call, traceparent: undefined, timeout: { seconds: 5, nanos: 0 }, also: [] });
+    stream.write({ id, call, traceparent: undefined, timeout: { seconds: 60, nanos: 0 }, also: [] });
 
   say(1, { $case: "reserve", value: { call: host.call(pod), nodeName: "n0" } });
   say(2, { $case: "filter", value: { call: host.call(pod), candidates: undefined } });

@@ -25,7 +25,7 @@ function header(length: number, stream: number, type: number): Buffer {
   return made;
 }
 
-function frame(stream: number, method: string, payload: Uint8Array, timeoutNano = 5e9): Buffer {
+function frame(stream: number, method: string, payload: Uint8Array, timeoutNano = 60e9): Buffer {
   const request = { service: SERVICE, method, payload: Buffer.from(payload), timeoutNano, metadata: [] };
   const message = TtrpcRequest.encode(request).finish();
   return Buffer.concat([header(message.length, stream, 1), message]);

@@ -31,8 +31,8 @@ const (
 	podBytes     = 5
 )
 
-// The time that the autoscaler gives an expander.
-const patience = 5 * time.Second
+// What is asked is which option is chosen, not how soon.
+const patience = time.Minute
 
 type option struct {
 	Group string   `json:"group"`

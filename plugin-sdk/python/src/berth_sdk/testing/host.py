@@ -46,7 +46,7 @@ from berth_sdk.testing.builders import Document
 from berth_sdk.testing.cluster import Cluster
 from berth_sdk.tracing import Tracing
 
-TIMEOUT_SECONDS = 10.0
+TIMEOUT_SECONDS = 60.0
 MAX_ALONE = 32
 
 
