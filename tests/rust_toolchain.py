@@ -12,12 +12,18 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CARGO = shutil.which("cargo")
 RUST_SDK = ROOT / "plugin-sdk/rust"
-PACKAGES = (RUST_SDK, RUST_SDK / "template", ROOT / "out-of-tree-plugins/numa-aware")
+TEMPLATE = RUST_SDK / "template"
+PACKAGES = (RUST_SDK, TEMPLATE, ROOT / "out-of-tree-plugins/numa-aware")
 """The packages with tests of their own; each is built against the SDK of this checkout."""
 STUBS = RUST_SDK / "tools"
 BUILDS = ROOT / "build/rust"
 """What is built stays here, so that packages share their dependencies and a second run has little to do."""
-ENVIRONMENT = {"CARGO_TARGET_DIR": str(BUILDS), "CARGO_TERM_COLOR": "never"}
+ENVIRONMENT = {
+    "CARGO_INCREMENTAL": "0",  # nothing is built twice that differs a little
+    "CARGO_PROFILE_DEV_DEBUG": "none",  # a panic names its line without it
+    "CARGO_TARGET_DIR": str(BUILDS),
+    "CARGO_TERM_COLOR": "never",
+}
 
 needs_cargo = pytest.mark.skipif(CARGO is None, reason="cargo is not on this machine")
 
@@ -47,15 +53,24 @@ def build(name: str, output: Path, *, folder: Path) -> Path:
     return output
 
 
+def run_in(package: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `cargo` for one of PACKAGES; the output comes back as one text.
+
+    For the SDK it runs where the template is, which depends on it: in the SDK's own folder the same crate has
+    another identity, and would be compiled once more.
+    """
+    if package == RUST_SDK:
+        package, arguments = TEMPLATE, ("--package", "berth-plugin-sdk", *arguments)
+    return run_cargo(command, "--locked", *arguments, folder=package, capture=True)
+
+
 def build_example(name: str, output: Path, *, release: bool = True) -> Path:
     """Build one of the SDK's examples, as it would be deployed or as its tests are; the path of it.
 
     Raises: RuntimeError with what the compiler said.
     """
     profile, folder = ("release", "release") if release else ("dev", "debug")
-    done = run_cargo(
-        "build", "--locked", "--profile", profile, "--example", name, folder=RUST_SDK, capture=True
-    )
+    done = run_in(RUST_SDK, "build", "--profile", profile, "--example", name)
     if done.returncode:
         raise RuntimeError(f"cargo build --example {name}: {done.stdout}")
     shutil.copy(BUILDS / folder / "examples" / name, output)

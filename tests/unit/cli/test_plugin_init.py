@@ -1,4 +1,7 @@
-"""`berth plugin init`: projects that build and pass their tests outside of this repository."""
+"""`berth plugin init`: projects that build and pass their tests outside of this repository.
+
+The one in Java does in tests/e2e/test_plugin_projects.py.
+"""
 
 import asyncio
 import os
@@ -14,7 +17,6 @@ from click.testing import CliRunner
 
 from berth.cli.main import main
 from berth.conformance.project import IN_CHECKOUT, LANGUAGES
-from tests import java_toolchain
 from tests.go_toolchain import GO_SDK, ROOT, run_go
 from tests.node_toolchain import MODULES, install, run_node
 from tests.rust_toolchain import RUST_SDK, needs_cargo, run_cargo
@@ -99,17 +101,6 @@ async def test_typescript(tmp_path):
 
     assert 0 == done.returncode, done.stdout
     assert "pass 3" in done.stdout
-
-
-@pytest.mark.skipif(bool(java_toolchain.missing()), reason=java_toolchain.missing())
-def test_java(tmp_path):
-    """The Java project's tests pass with the SDK from Maven's repository on this machine."""
-    java_toolchain.install()
-    project = make(tmp_path, "java")
-
-    done = java_toolchain.run_mvn("test", folder=project)
-
-    assert 0 == done.returncode, done.stdout
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -65,23 +65,31 @@ def assert_found(name, failures):
     assert words in failures.get(check, ""), failures
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-async def test_go(tmp_path, name):
-    """A plugin in Go with the same mistake fails the same check."""
-    program = build(".", tmp_path / "plugin", folder=GO_SDK / "internal/mistakes")
+@pytest.fixture(scope="module")
+def in_go(tmp_path_factory):
+    """The program in Go with each of the mistakes."""
+    return build(".", tmp_path_factory.mktemp("go") / "plugin", folder=GO_SDK / "internal/mistakes")
 
-    failures = await verified(str(program), MISTAKE=name)
+
+@pytest.mark.parametrize("name", MISTAKES)
+async def test_go(in_go, name):
+    """A plugin in Go with the same mistake fails the same check."""
+    failures = await verified(str(in_go), MISTAKE=name)
 
     assert_found(name, failures)
 
 
+@pytest.fixture(scope="module")
+def in_rust(tmp_path_factory):
+    """The program in Rust with each of the mistakes."""
+    return build_example("mistakes", tmp_path_factory.mktemp("rust") / "mistakes", release=False)
+
+
 @needs_cargo
 @pytest.mark.parametrize("name", sorted(FOUND.keys() - {"unchecked"}))
-async def test_rust(tmp_path, name):
+async def test_rust(in_rust, name):
     """So does one in Rust, whose SDK refuses arguments that nothing reads."""
-    program = await asyncio.to_thread(build_example, "mistakes", tmp_path / "mistakes", release=False)
-
-    assert_found(name, await verified(str(program), MISTAKE=name))
+    assert_found(name, await verified(str(in_rust), MISTAKE=name))
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -6,18 +6,16 @@ import zipfile
 import pytest
 
 from tests import java_toolchain
-from tests.release.dist import maven_artefact
+from tests.release.dist import built
 from tests.release.version import version
 
 REASON = java_toolchain.missing() or ("" if shutil.which("javadoc") else "no javadoc on this machine")
 
 
 @pytest.mark.skipif(bool(REASON), reason=REASON)
-def test_sources_and_javadoc(tmp_path):
+def test_sources_and_javadoc():
     """Beside the jar are its sources and its javadoc, each with the class that authors implement."""
-    maven_artefact(tmp_path)
-
-    place = tmp_path / "maven/dev/berth/berth-plugin-sdk" / version()
+    place = built("maven") / "maven/dev/berth/berth-plugin-sdk" / version()
     stem = f"berth-plugin-sdk-{version()}"
     assert "dev/berth/plugin/Plugin.java" in zipfile.ZipFile(place / f"{stem}-sources.jar").namelist()
     assert "dev/berth/plugin/Plugin.html" in zipfile.ZipFile(place / f"{stem}-javadoc.jar").namelist()

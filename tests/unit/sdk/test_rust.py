@@ -23,6 +23,7 @@ from tests.rust_toolchain import (
     named_apart,
     needs_cargo,
     run_cargo,
+    run_in,
     unformatted,
 )
 
@@ -32,7 +33,7 @@ pytestmark = needs_cargo
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_package(package):
     """A package's own tests pass, those in its documentation among them; `make lint` has clippy's checks."""
-    done = run_cargo("test", "--locked", "--quiet", folder=package, capture=True)
+    done = run_in(package, "test", "--quiet")
 
     assert 0 == done.returncode, done.stdout
 
