@@ -68,6 +68,7 @@ NOT_RUN = {
         "Sweeps and plots": "the whole trace, many times",
         "A day again": _FOREVER,
         "A cluster seen from outside": _FOREVER,
+        "A recorded day": _FOREVER,
     },
     "docs/tracing.md": {
         "A picture on this machine": _REGISTRY,
