@@ -1,7 +1,8 @@
 """The plugin itself: its extension points, wired to claims, filtering and binding."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from berth.config.plugin_args import DynamicResourcesArgs
 from berth.framework.attempts.cycle_state import CycleState
