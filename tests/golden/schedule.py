@@ -10,7 +10,7 @@ from berth.evaluation.caching.cached_evaluation import CachedEvaluation
 from berth.evaluation.caching.equivalence_cache import EquivalenceCache
 from berth.evaluation.caching.node_plugins import NodePlugins
 from berth.evaluation.find_nodes import Feasible
-from berth.evaluation.points.filtering import codes_on
+from berth.evaluation.points.filtering import filter_codes
 from berth.evaluation.points.pre_filtering import run_pre_filters
 from berth.evaluation.select_host import score_nodes
 from berth.framework.attempts.attempt import Attempt
@@ -76,7 +76,7 @@ async def alone(plugin: FilterPlugin, framework: Framework, cluster: Cluster, po
             return "Skip"
         if not outcome.status.ok:
             return "NotRun"
-    codes = await codes_on(plugin, attempt)
+    codes = await filter_codes(plugin, attempt)
     return {
         attempt.nodes.names[row]: spelled(plugin.filter_status(attempt.state, int(codes[row])))
         for row in np.flatnonzero(codes)

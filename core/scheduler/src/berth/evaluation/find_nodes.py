@@ -174,7 +174,7 @@ class NodeSearch:
     def _by_rows(
         self, framework: Framework, evaluation: CachedEvaluation, pre_filter: PreFilterOutcome
     ) -> bool:
-        """Whether the cached filter results of the rows that the pod may go to are all there is to it."""
+        """Whether the cached filter results of these rows alone decide where the pod fits."""
         known = evaluation.known and evaluation.uncacheable is None and pre_filter.node_names is None
         return known and not (framework.extenders or self.samples(framework) or self.nominated.any())
 

@@ -43,7 +43,7 @@ def outcome_lines(outcome: SimulationOutcome) -> Iterator[str]:
     )
     yield from left_out_lines(outcome.left_out)
     if outcome.before is not None:
-        yield from _changed(outcome, outcome.before)
+        yield from _what_if_lines(outcome, outcome.before)
     if outcome.utilization:
         yield ""
         yield from _uses(outcome.utilization, outcome.nodes_in_use)
@@ -70,7 +70,7 @@ def left_out_lines(left_out: Mapping[str, int]) -> Iterator[str]:
     yield from (f"left out: {count} {kind}" for kind, count in left_out.items())
 
 
-def _changed(outcome: SimulationOutcome, before: SimulationSummary) -> Iterator[str]:
+def _what_if_lines(outcome: SimulationOutcome, before: SimulationSummary) -> Iterator[str]:
     """The result of --what-if, compared with the unchanged cluster."""
     pending = {each.pod for each in outcome.pending}.intersection(outcome.evicted)
     if outcome.evicted:

@@ -20,7 +20,7 @@ from berth.objects.pods.pod import Pod
 from berth.sandbox.bodies.protobuf import ProtobufError, read_bare
 from berth.simulation.errors import InputError
 from berth.simulation.placing.fitting import Fitting, on_cluster
-from berth.simulation.placing.one_by_one import Pace, check_ours
+from berth.simulation.placing.one_by_one import Pace, check_scheduler_name
 from berth.simulation.placing.shapes import AddableNode
 from berth.simulation.reading.inputs import ClusterInput, read_objects
 from berth.simulation.running.options import SimulationOptions
@@ -111,7 +111,7 @@ class _Reading:
     def _is_ours(self, pod: Pod) -> bool:
         """Whether the scheduler decides on the pod: neither another one does, nor is it gated."""
         try:
-            check_ours(pod, self._profiles)
+            check_scheduler_name(pod, self._profiles)
         except InputError:
             return False
         return True

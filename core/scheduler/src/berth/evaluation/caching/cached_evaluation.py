@@ -163,7 +163,7 @@ class CachedEvaluation:
         rows are, and the caller masks the result. Shapes: candidates bool (n,).
         """
         if self._filter_results is None:
-            return self._awaited(self._filter_first(attempt, candidates, point))
+            return self._awaited(self._first_filters(attempt, candidates, point))
         dirty = self._dirty
         try:
             later = self._filter_results.ask(attempt, dirty, point)
@@ -173,7 +173,7 @@ class CachedEvaluation:
             self._start_over(error)
             raise
         if later is not None:
-            return self._awaited(self._filter_then(later, attempt))
+            return self._awaited(self._finish_filters(later, attempt))
         self._moved.take(dirty, len(attempt.nodes))
         return None
 
@@ -188,7 +188,7 @@ class CachedEvaluation:
         self.size_known = self.size_known and results.size_bytes == before
         return rows
 
-    async def _filter_first(self, attempt: Attempt, candidates: Mask | None, point: int) -> None:
+    async def _first_filters(self, attempt: Attempt, candidates: Mask | None, point: int) -> None:
         settled = [placed for placed in self.plugins.filters if placed[1].name not in self._uncacheable_names]
         filter_results = FilterResults(settled)
         if candidates is None or self.kept:
@@ -196,7 +196,7 @@ class CachedEvaluation:
         await filter_results.begin(attempt, candidates, point, kept=self.kept)
         self._filter_results = filter_results
 
-    async def _filter_then(self, later: Awaitable[None], attempt: Attempt) -> None:
+    async def _finish_filters(self, later: Awaitable[None], attempt: Attempt) -> None:
         await later
         self._moved.take(self._dirty, len(attempt.nodes))
 
@@ -241,7 +241,7 @@ class CachedEvaluation:
         """
         fits = self.filter_results.fits if self.kept else feasible
         if self._score_results is None or not self.scored:
-            return self._awaited(self._score_first(attempt, fits, point))
+            return self._awaited(self._first_scores(attempt, fits, point))
         try:
             later = self._score_results.ask(attempt, self._moved, fits, point)
             if later is None:
@@ -251,9 +251,9 @@ class CachedEvaluation:
         except Exception as error:
             self._start_over(error)
             raise
-        return None if later is None else self._awaited(self._score_then(later, attempt, fits))
+        return None if later is None else self._awaited(self._finish_scores(later, attempt, fits))
 
-    async def _score_first(self, attempt: Attempt, fits: Mask, point: int) -> None:
+    async def _first_scores(self, attempt: Attempt, fits: Mask, point: int) -> None:
         settled = [
             weighed for weighed in self.plugins.score if weighed[0].name not in self._uncacheable_names
         ]
@@ -264,7 +264,7 @@ class CachedEvaluation:
         self.scored, self.size_known = True, False
         self._scored(attempt, fits)
 
-    async def _score_then(self, later: Awaitable[None], attempt: Attempt, fits: Mask) -> None:
+    async def _finish_scores(self, later: Awaitable[None], attempt: Attempt, fits: Mask) -> None:
         await later
         self._scored(attempt, fits)
 

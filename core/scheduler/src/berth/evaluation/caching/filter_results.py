@@ -8,7 +8,7 @@ from berth.evaluation.caching.answer_columns import VERDICTS, AnswerColumns
 from berth.evaluation.caching.dirty_rows import DirtyRows, rows_of
 from berth.evaluation.caching.remote_plugin import RemotePlugin, ask_side_by_side, unanswered, zero
 from berth.evaluation.points.filter_accumulator import FilterAccumulator, OrderedFilter, rejected_by
-from berth.evaluation.points.filtering import ask_filters, codes_on
+from berth.evaluation.points.filtering import ask_filters, filter_codes
 from berth.evaluation.points.reasons import Numbers, Reasons, filter_error
 from berth.framework.attempts.attempt import Attempt
 from berth.framework.attempts.diagnosis import Rejections
@@ -233,7 +233,7 @@ class FilterResults:
     async def _asked(self, plugin: FilterPlugin, attempt: Attempt, rows: Rows, point: int) -> ReasonCodes:
         part = attempt.on(RowView(attempt.nodes, rows), attempt.state)
         mark = part.record.begin(plugin.name, point)
-        codes = await codes_on(plugin, part)
+        codes = await filter_codes(plugin, part)
         part.record.end(mark, rejected=int(np.count_nonzero(codes)))
         if part.meter.worked(plugin.name):
             await part.meter.breathe()

@@ -72,7 +72,7 @@ class PluginColumns:
         """About how much memory is in use."""
         return self._entries.size_bytes
 
-    def rest_on(self, cache_key: Hashable) -> None:
+    def follow_cache_key(self, cache_key: Hashable) -> None:
         """Clear the columns if the plugin's cache key is another one."""
         if cache_key != self._cache_key:
             self._cache_key = cache_key

@@ -38,9 +38,9 @@ class FilterAccumulator:
 
     def leaves_any(self, place: int) -> bool:
         """Whether the result of the plugin at that position can change anything."""
-        return bool(self.left) or bool(self._owned_later(place).any())
+        return bool(self.left) or bool(self._rejected_by_later_plugins(place).any())
 
-    def _owned_later(self, place: int) -> Mask:
+    def _rejected_by_later_plugins(self, place: int) -> Mask:
         """The candidates that only plugins at later positions rejected. Shapes: result bool (n,)."""
         if self._candidates is None or self.reasons.last_place <= place:
             return self.feasible[:0]
@@ -57,7 +57,7 @@ class FilterAccumulator:
             rejected = codes != 0
             rows = (rejected & self.feasible).nonzero()[0]
             self.left -= rows.size
-            if (later := self._owned_later(place)).size:
+            if (later := self._rejected_by_later_plugins(place)).size:
                 rows = (rejected & (self.feasible | later)).nonzero()[0]
             if rows.size:
                 self.feasible[rows] = False

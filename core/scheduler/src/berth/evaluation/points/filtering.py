@@ -68,7 +68,7 @@ def _answers(
     return ConcurrentPluginCalls(plugins, lambda plugin: plugin.filter(state, pod, nodes), filter_error)
 
 
-async def codes_on(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:
+async def filter_codes(plugin: FilterPlugin, attempt: Attempt) -> ReasonCodes:
     """The plugin's codes for the attempt's nodes.
 
     Raises: PluginError with upstream's text where the plugin fails, or has no code for each node.

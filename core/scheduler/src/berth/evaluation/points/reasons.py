@@ -94,5 +94,5 @@ def _spelled(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
 
 
 def filter_error(plugin: FilterPlugin, error: BaseException | str) -> PluginError:
-    """What a plugin that fails makes of the cycle, in upstream's text."""
+    """The error that ends the cycle when a Filter plugin fails, with upstream's text."""
     return PluginError(f'running "{plugin.name}" filter plugin: {error}')

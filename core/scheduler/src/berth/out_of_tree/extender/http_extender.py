@@ -70,7 +70,7 @@ class AlwaysMayBind:
 
 
 class ExtenderContext(msgspec.Struct, frozen=True):
-    """What all extenders share: the objects' own bytes, whether a trace is kept, what became of bindings."""
+    """State shared by all extenders: the objects' JSON, whether a trace is sampled, how bindings are checked."""
 
     nodes: RawObjects[Node]
     pods: RawObjects[Pod]

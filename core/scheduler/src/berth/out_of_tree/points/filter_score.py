@@ -110,7 +110,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         key = self._validity.cache_key(None) if caller is self.caller else None
         if key is None:
             return None
-        self.cached.rest_on(key)
+        self.cached.follow_cache_key(key)
         return self.sign_pod(pod)
 
     def _signature_of(self, supposed: HypotheticalPod, caller: Caller) -> Hashable | None:
@@ -134,7 +134,7 @@ class FilterScorePoint(SidecarPoint, RemotePlugin):
         free = self.asking_ahead.free(caller)
         if free <= 0:
             return
-        self.cached.rest_on(key)
+        self.cached.follow_cache_key(key)
         part = self._part_ahead(caller)
         stage = SCORES if part is SCORES else VERDICTS
         for columns, example in self.cached.recent(free):

@@ -190,7 +190,7 @@ class VolumesInMemory:
 
 
 def _reach(node: Node | None) -> VolumeNodeAffinity | None:
-    """The node's zone, as most cloud drivers have it; every node where it has none."""
+    """The nodes that can access the volume: those in the node's zone, or all where it has none."""
     zone = node and node.labels.get(ZONE)
     if not zone:
         return None

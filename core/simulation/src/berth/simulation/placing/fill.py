@@ -18,7 +18,7 @@ from berth.objects.node import Node
 from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.placing.group_placing import GroupPlacing
-from berth.simulation.placing.one_by_one import Left, OneByOne, Pace, check_alone, on_running
+from berth.simulation.placing.one_by_one import Left, OneByOne, Pace, check_not_grouped, on_running
 from berth.simulation.plugins.plugin_calls import PluginUse
 from berth.simulation.reading.inputs import ClusterInput
 from berth.simulation.reading.timeline import PREFIX
@@ -112,7 +112,7 @@ def fill(
     """
     names = {profile.scheduler_name for profile in options.loaded.profiles}
     for pod in pods:
-        check_alone(pod, names)
+        check_not_grouped(pod, names)
 
     def found(there: ClusterInput, evicted: Sequence[Pod]) -> Fill:
         async def run(simulation: Simulation) -> Fill:

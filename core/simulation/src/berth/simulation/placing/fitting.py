@@ -23,7 +23,7 @@ import msgspec
 from berth.objects.pods.pod import Pod
 from berth.simulation.errors import InputError
 from berth.simulation.placing.growing_cluster import GrowingCluster, UnplacedPods
-from berth.simulation.placing.one_by_one import Left, Pace, check_ours, on_running
+from berth.simulation.placing.one_by_one import Left, Pace, check_scheduler_name, on_running
 from berth.simulation.placing.shapes import AddableNode
 from berth.simulation.plugins.plugin_settings import check_in_process
 from berth.simulation.reading.inputs import ClusterInput
@@ -85,7 +85,7 @@ def would_fit(
                     f"shape {shape.name}: price: found none; give one, or take another objective"
                 )
     for pod in pods:
-        check_ours(pod, {profile.scheduler_name for profile in options.loaded.profiles})
+        check_scheduler_name(pod, {profile.scheduler_name for profile in options.loaded.profiles})
 
     async def run(fitting: Fitting) -> FittingNodes:
         rest = await fitting.ask(pods)

@@ -158,7 +158,7 @@ def without_post_filter(options: SimulationOptions) -> SimulationOptions:
     return msgspec.structs.replace(options, loaded=loaded, plugins=options.plugins.without_post_filter())
 
 
-def check_ours(pod: Pod, profiles: Collection[str]) -> None:
+def check_scheduler_name(pod: Pod, profiles: Collection[str]) -> None:
     """Refuse a pod that no profile of the scheduler schedules. Raises: InputError."""
     if pod.spec.scheduler_name not in profiles:
         known = ", ".join(sorted(profiles))
@@ -171,9 +171,9 @@ def check_ours(pod: Pod, profiles: Collection[str]) -> None:
         )
 
 
-def check_alone(pod: Pod, profiles: Collection[str]) -> None:
+def check_not_grouped(pod: Pod, profiles: Collection[str]) -> None:
     """Refuse a pod of a group. Raises: InputError."""
-    check_ours(pod, profiles)
+    check_scheduler_name(pod, profiles)
     if pod.spec.scheduling_group is not None:
         raise InputError(
             f"Pod {pod.key}: spec.schedulingGroup: pods are tried one by one; take the group out"

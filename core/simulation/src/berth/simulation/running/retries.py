@@ -3,7 +3,7 @@
     attempt --> in vain, too often since the cluster last changed --> no further attempt
 
 An attempt on an unchanged cluster without a random choice has the same result again. One that chooses
-among equal nodes may have another one, so it is repeated a number of times.
+among equal nodes may have another result, so it is repeated a number of times.
 
 Called by: the engine.
 """
