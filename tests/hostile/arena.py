@@ -320,6 +320,13 @@ def cpu_seconds(pid):
     return 0.0
 
 
+def cpu_wait_seconds(pid):
+    """How long a process's first thread has waited for a CPU that others used; 0 where it has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    return 0.0
+
+
 @cache
 def anything():
     """TLS that trusts any certificate: the scheduler makes its own at its start."""

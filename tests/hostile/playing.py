@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.hostile.arena import Arena, arena, cpu_seconds
+from tests.hostile.arena import Arena, arena, cpu_seconds, cpu_wait_seconds
 from tests.hostile.probes import Probes, resident_mebibytes
 
 Document = Mapping[str, Any]
@@ -38,7 +38,8 @@ class Case:
 class Outcome:
     """What others noticed. Units: seconds, MiB.
 
-    `cpu_seconds` are those of the scheduler while the row was played, of the last process where it ended.
+    `cpu_seconds` are those of the scheduler while the row was played, of the last process where it ended;
+    `cpu_wait_seconds` those in which it could have gone on, but others had the CPUs.
     """
 
     row: str
@@ -59,6 +60,7 @@ class Outcome:
     note: str
     longest_wait: float
     cpu_seconds: float
+    cpu_wait_seconds: float
     holders: int
     charged: str
 
@@ -92,10 +94,12 @@ async def _measured(case, made, each_second, *seconds):
     probes = Probes(made)
     watching = asyncio.create_task(probes.watch())
     await asyncio.sleep(2)
-    pid, cpu_before = made.scheduler.pid, cpu_seconds(made.scheduler.pid)
+    pid, before = made.scheduler.pid, cpu_of(made.scheduler.pid)
     attack = asyncio.create_task(case.attack(made))
     await asyncio.sleep(attack_seconds)
-    cpu = cpu_seconds(made.scheduler.pid) - (cpu_before if made.scheduler.pid == pid else 0.0)
+    cpu = cpu_of(made.scheduler.pid)
+    if made.scheduler.pid == pid:
+        cpu = tuple(now - then for now, then in zip(cpu, before, strict=True))
     submitted = frozenset(probes.submitted)
     with suppress(TimeoutError):
         async with asyncio.timeout(patience_seconds):
@@ -134,10 +138,16 @@ async def _measured(case, made, each_second, *seconds):
         ended_in=ended_in,
         note="; ".join([*made.notes.values(), *made.ends[:1]])[:400],
         longest_wait=longest_wait,
-        cpu_seconds=cpu,
+        cpu_seconds=cpu[0],
+        cpu_wait_seconds=cpu[1],
         holders=len(probes.holders),
         charged=", ".join(sorted(charged(made.folder))),
     )
+
+
+def cpu_of(pid):
+    """What a process has used of the CPU, and waited for it."""
+    return cpu_seconds(pid), cpu_wait_seconds(pid)
 
 
 CHARGED = re.compile(r"(?:exceeded its budget\" pod=|more than a cycle's budget\" namespace=)\"([^/\"]+)")
