@@ -70,7 +70,7 @@ class AlwaysMayBind:
 
 
 class ExtenderContext(msgspec.Struct, frozen=True):
-    """State shared by all extenders: the objects' JSON, whether a trace is sampled, how bindings are checked."""
+    """State shared by extenders: the objects' JSON, whether a trace is sampled, how bindings are checked."""
 
     nodes: RawObjects[Node]
     pods: RawObjects[Pod]
