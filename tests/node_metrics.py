@@ -36,9 +36,9 @@ KIND = _kind("NodeMetrics", "nodes", "Cluster")
 POD_KIND = _kind("PodMetrics", "pods", "Namespaced")
 
 
-def node_metrics(name, share, cores=CORES):
-    """A node's metrics of now: the same share of its cores and of its memory is in use."""
-    return node_usage(name, share * cores, memory=int(share * MEMORY))
+def node_metrics(name, share, cores=CORES, *, age=0):
+    """A node's metrics, so many seconds old: the same share of its cores and of its memory is in use."""
+    return node_usage(name, share * cores, memory=int(share * MEMORY), age=age)
 
 
 def node_usage(name, cores, *, memory=0, age=0):

@@ -27,14 +27,19 @@ from tests.unit.scheduler_at_work import eventually, node, scheduling
 PROGRAM = ROOT / "out-of-tree-plugins/load-aware/src/main.ts"
 RIGHTS = ROOT / "kustomize/components/plugins/load-aware/rights.yaml"
 NAME = "load-aware"
-BY_RISK = {"strategy": "LoadVariationRiskBalancing", "fetchIntervalSeconds": 1, "maxAgeSeconds": 2}
+BY_RISK = {
+    "strategy": "LoadVariationRiskBalancing",
+    "fetchIntervalSeconds": 1,
+    "maxAgeSeconds": 2 * PATIENCE_SECONDS,
+}
+"""No metrics become stale because the machine is busy."""
 
 
 class Metrics:
     """A server of metrics: the share of each node that is in use, as either provider shows it."""
 
     def __init__(self, **shares):
-        self.shares, self.down, self.asked = shares, False, 0
+        self.shares, self.down, self.asked, self.age = shares, False, 0, 0
 
     async def handle(self, request):
         query = request.query.get("query", "")
@@ -43,14 +48,15 @@ class Metrics:
         if self.down:
             return web.Response(status=503, text="down")
         if request.path == "/apis/metrics.k8s.io/v1beta1/nodes":
-            return web.json_response({"items": [node_metrics(*each) for each in self.shares.items()]})
+            items = [node_metrics(*each, age=self.age) for each in self.shares.items()]
+            return web.json_response({"items": items})
         assert "/api/v1/query" == request.path
         return web.json_response(self._vector(query))
 
     def _vector(self, query):
         scale = 0 if query.startswith("stddev") else CORES if "node_cpu" in query else MEMORY
         result = [
-            {"metric": {"instance": name}, "value": [time.time(), str(share * scale)]}
+            {"metric": {"instance": name}, "value": [time.time() - self.age, str(share * scale)]}
             for name, share in self.shares.items()
         ]
         return {"status": "success", "data": {"resultType": "vector", "result": result}}
@@ -144,8 +150,10 @@ async def test_pods_go_where_load_is_low(tmp_path, provider):
             await metrics.fetched()
             assert {"n0"} == await three()
 
-            metrics.down = True
+            metrics.age = 2 * BY_RISK["maxAgeSeconds"]
             await plugin.becomes("STALE")
+            metrics.down = True
+            await metrics.fetched()
             assert await three() <= {"n0", "n1", "n2"}
         state, log = await plugin.state(), plugin.log
 
