@@ -199,7 +199,7 @@ class PluginHost:
         self._wake()
 
     def cycles_done(self, record: CycleRecord) -> Iterator[tuple[str, Any]]:
-        """Report a finished attempt to the sidecars of its profile."""
+        """End an attempt with its profile's sidecars; yields the CycleDone calls to run, each with a name."""
         followed = self.shadows.ended(record)
         for (name, profile), plugin in self.plugins.items():
             if profile != record.profile:

@@ -212,7 +212,7 @@ class StateFeed:
         return list(newer)[::-1]
 
     def carried(self, generation: int) -> list[state_pb2.Delta]:
-        """The deltas after that generation, for a call to carry; None where they are too large for that."""
+        """The deltas after that generation, for a call to carry; none where they are too large for that."""
         deltas = self.since(generation)
         if not deltas or sum([delta.ByteSize() for delta in deltas]) > MAX_CARRIED_BYTES:
             return []

@@ -98,7 +98,7 @@ class GroupPoints(SidecarPoint, PlacementFeasiblePlugin, PodGroupPostFilterPlugi
     async def pod_group_post_filter(
         self, state: CycleState, group: AnyGroup, pods: Sequence[Pod], trial: GroupTrial
     ) -> PodGroupPostFilterResult:
-        """Call the plugin for victims, and evict the first proposal's without which the group fits."""
+        """Call the plugin for proposals, and evict the first set of victims without which the group fits."""
         caller, key, first = self._answers(state).caller, key_of(group), state.read(CycleRecord).pod
         if not (self._offers(caller, POD_GROUP_POST_FILTER) and isinstance(key, GroupKey)):
             return PodGroupPostFilterResult(NOT_SERVED)

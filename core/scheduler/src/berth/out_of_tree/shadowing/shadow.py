@@ -155,7 +155,7 @@ class Shadow:
             followed.record = None
 
     def ended(self, record: CycleRecord, *, followed_only: bool = False) -> bool:
-        """Tell the plugin the outcome of an attempt, and CycleDone if `done_here`; returns at once."""
+        """Tell the plugin the outcome of an attempt, later; returns whether CycleDone is sent here."""
         followed = self._open.pop((record.pod.uid, record.attempt), None)
         if followed is None and followed_only:
             return False

@@ -239,7 +239,7 @@ class GrowingCluster:
     # Back again.
 
     async def back_to(self, count: int) -> None:
-        """Undo all steps but the first `steps`, the latest first."""
+        """Undo all steps but the first `count`, the latest first."""
         core = self.simulation.core
         while len(self.steps) > count:
             step = self.steps.pop()

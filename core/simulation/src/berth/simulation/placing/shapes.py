@@ -22,7 +22,7 @@ from berth.snapshot.columns.growing import Mask
 
 
 class AddableNode(msgspec.Struct, frozen=True):
-    """A node that could be added, at most `count` times; `price` is in any unit, the same for all shapes."""
+    """A node that could be added, at most `most` times; `price` is in any unit, the same for all shapes."""
 
     name: str
     node: Node

@@ -104,7 +104,7 @@ class ClusterInput:
         return ClusterInput(objects, self.left_out.copy(), self.others, self.workloads)
 
     def running(self) -> "ClusterInput":
-        """A copy of the cluster without its pending pods and without later arrivals."""
+        """A copy of the cluster without its pending pods and without owners that create pods later."""
         made = self.copy()
         made.workloads = []
         made.objects[Pod] = {key: pod for key, pod in self.of(Pod).items() if pod.node_name}
